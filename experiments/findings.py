@@ -1,17 +1,12 @@
 """Findings: comparisons that a study names in advance, and sentences shared by the studies."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict
-from itertools import permutations
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
 
 import pandas as pd
 
 from interp.extend import counted, page, statistics
 from interp.extend.cautions import Caution
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def opening(
@@ -65,13 +60,8 @@ EXPLORATORY = (
 """Separates the comparisons named in advance from all other tests."""
 
 
-def named_section(
-    table: pd.DataFrame,
-    item: page.TableItem,
-    matrices: Sequence[page.FigureItem | None],
-    text: str = "",
-) -> page.Section:
-    """Comparisons named in advance, as rows of `family_table`, after matrices (without Nones)."""
+def named_section(table: pd.DataFrame, item: page.TableItem, text: str = "") -> page.Section:
+    """Comparisons named in advance, rows of `family_table`, and the item with all of them."""
     tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
     how = (
@@ -83,44 +73,19 @@ def named_section(
         "not corrected, exclude all differences outside the given range."
     )
     paragraphs = [f"{how} {counts}", text]
-    drawn = [one for one in matrices if one is not None]
-    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
+    shown = replace(item, display=_with_intervals(item.frame))
+    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (shown,))
 
 
-def model_matrix(
-    name: str, title: str, table: pd.DataFrame, models: Sequence[str]
-) -> page.FigureItem | None:
-    """A matrix of differences between models, row minus column; None for fewer than two models.
-
-    `table` has contrast ("a - b"), difference, verdict and clusters; the models are in order.
-    """
-    by_contrast = {row["contrast"]: row for row in table.to_dict("records")}
-    cells = []
-    for a, b in permutations(models, 2):
-        for sign, contrast in ((1, f"{a} - {b}"), (-1, f"{b} - {a}")):
-            if found := by_contrast.get(contrast):
-                difference = sign * float(str(found["difference"]))
-                cells.append({**found, "row": a, "less": b, "difference": difference})
-    return matrix(name, title, pd.DataFrame(cells), y="row", x="less")
-
-
-def matrix(
-    name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
-) -> page.FigureItem | None:
-    """A matrix of differences, with a row for each `y` and a column for each `x`."""
-    if table.empty:
-        return None
-
-    def draw() -> "Axes":
-        from interp.extend.figures import differences
-
-        return differences(table, x=x, y=y)
-
-    note = (
-        "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
-        "dot: too few clusters to test. n counts clusters."
-    )
-    return page.FigureItem(name, title, draw, note)
+def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """What a page shows of comparisons: what is compared, and the result beside it."""
+    before = list(table.columns)[: list(table.columns).index("difference")]
+    keys = ["name", "n"] if "name" in table else before
+    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    texts = [page.with_interval(*map(float, row)) for row in ends]
+    return table[[*keys, "p_holm", "verdict", "note"]].assign(difference=texts)[
+        [*keys, "difference", "p_holm", "verdict", "note"]
+    ]
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from interp import StudyFolder
 from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
-from interp.extend.page import Browser, FigureItem, Glance, Report, Section, TableItem, prompts_item
+from interp.extend.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.extend.results import SUM, decisive_table, reading_items, training_of
 
 if TYPE_CHECKING:
@@ -20,35 +20,23 @@ if TYPE_CHECKING:
 def paper_report(
     folder: StudyFolder,
     *,
-    title: str,
-    text: str,
-    glance: Glance,
     sections: Sequence[Section],
     prompts: pd.DataFrame,
     answers: pd.DataFrame,
-    browser: Browser,
-    names: Mapping[str, str],
-    paper: str,
-    pairs: Mapping[str, str] | None = None,
     about_prompts: str = "",
     problems: Sequence[str] = (),
+    **frame: Any,
 ) -> Report:
-    """The report page of a study that replicates a paper: first screen, sections and prompts.
+    """The report page of a study that replicates a paper: sections, and those of every paper.
 
-    It shows the record of the study's folder and missing measurements; `problems` are further
-    messages about missing data. `about_prompts` describes `prompts`, if the study also has others.
+    These are its prompts (`about_prompts` describes them), the record of its folder, and missing
+    measurements, before `problems`. `frame` has the other fields of `Report`.
     """
     return Report(
-        title=title,
-        text=text,
         sections=(*sections, Section("Prompts", about_prompts, (prompts_item(prompts, answers),))),
-        glance=glance,
-        browser=browser,
-        pairs=pairs or {},
-        names=names,
-        paper=paper,
         record=folder.provenance(),
         problems=(*folder.problems(), *problems),
+        **frame,
     )
 
 

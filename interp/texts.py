@@ -105,12 +105,12 @@ def passage(text: str) -> str:
 
 
 def real(text: str | float) -> float:
-    """A number, nan and inf included; unlike Python's, 1_5 is none.
+    """A number, nan and inf included; unlike Python's, 1_5 and digits of other scripts are none.
 
     Raises:
         ValueError: it is not a number.
     """
-    if isinstance(text, str) and "_" in text:
+    if isinstance(text, str) and ("_" in text or not text.isascii()):
         raise ValueError(f"{shortened(text)!r} is no number")
     return float(text)
 

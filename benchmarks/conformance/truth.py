@@ -3,29 +3,17 @@
 Nothing here uses the toolkit or another library than PyTorch. Derivatives are central differences.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from benchmarks.conformance.types import Parts, Subject
-from tests.zoo.passes import Change, End, Ids, Passes
+from benchmarks.conformance.types import Parts, Site, Subject
+from tests.zoo.passes import Change, Ids, Passes, first_tensor
 
 STEP = 5e-3
 """Steps of differences, as shares of what is moved: the cube root of float32's precision."""
-
-
-class Reader(NamedTuple):
-    """What reads the stream: a norm, the module that reads the norm's output, and its columns."""
-
-    norm: str
-    """The paths; that of the norm is empty if the module itself reads the stream."""
-    module: str
-    own: slice
-    reads: int
-    """The number of parts (attention or MLP of a layer, in turn) that wrote before."""
 
 
 class Truth:
@@ -36,7 +24,8 @@ class Truth:
         self.passes = Passes(subject.hf)
         self.layers: int = len(self.hf.get_submodule(parts.layers))
         self.scale: float = getattr(self.hf.config, parts.scale) if parts.scale else 1.0
-        self.places = self._places()
+        self.sites = {(own.name, own.layer): own for own in self._sites()}
+        """The sites that the type has, layer by layer."""
 
     @torch.no_grad()
     def metric(self, ids: Ids, *changes: Change) -> float:
@@ -48,53 +37,46 @@ class Truth:
         logits: Tensor = self.hf(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
         return self.subject.metric(logits.double())
 
-    def _places(self) -> dict[tuple[str, int], tuple[str, End, float]]:
-        """The module, end and factor of each site that the type has, by site and layer."""
-        found: dict[tuple[str, int], tuple[str, End, float]] = {}
+    def _sites(self) -> Iterator[Site]:
         for layer in range(self.layers):
             path, parts = f"{self.parts.layers}.{layer}", self.parts
-            found["resid_pre", layer] = path, "input", 1.0
-            found["resid_post", layer] = path, "output", 1.0
+            yield Site("resid_pre", layer, path, "input")
             if parts.mid:
-                found["resid_mid", layer] = f"{path}.{parts.mid}", "input", 1.0
+                yield Site("resid_mid", layer, f"{path}.{parts.mid}", "input")
+            yield Site("resid_post", layer, path)
             for site, names in (("attn_out", parts.attention), ("mlp_out", parts.mlp)):
                 block, several = self.hf.get_submodule(path), names.split("|")
                 for name in [own for own in several if hasattr(block, own.split(".")[0])]:
-                    found[site, layer] = f"{path}.{name}", "output", self.scale
-        return found
+                    yield Site(site, layer, f"{path}.{name}", factor=self.scale)
 
-    def read(self, ids: Ids, site: str, layer: int) -> Tensor:
+    def activation(self, ids: Ids, site: Site) -> Tensor:
         """A site's values, (token, width)."""
-        path, end, factor = self.places[site, layer]
-        return factor * self._seen(ids, path, end)
-
-    def _seen(self, ids: Ids, path: str, end: End) -> Tensor:
         seen: list[Tensor] = []
 
         def keep(tensor: Tensor) -> Tensor:
             seen.append(tensor.reshape(-1, tensor.shape[-1]).clone())
             return tensor
 
-        self.metric(ids, (path, end, keep))
-        return seen[0]
+        self.metric(ids, (site.path, site.end, keep))
+        return site.factor * seen[0]
 
-    def patched(self, ids: Ids, site: str, layer: int, position: int, vector: Tensor) -> float:
-        """The metric when a site is set to a vector at one token.
+    def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
+        """The metric when a site is that of another prompt at one token.
 
         The stream between attention and MLP is set where attention adds to it, so that the MLP and
-        all that follows read the vector.
+        all that follows read it.
         """
-        if site == "resid_mid":
-            vector = vector - self.read(ids, "resid_pre", layer)[position]
-            site = "attn_out"
-        path, end, factor = self.places[site, layer]
+        vector = self.activation(other, site)[position]
+        if site.name == "resid_mid":
+            vector = vector - self.activation(base, self.sites["resid_pre", site.layer])[position]
+            site = self.sites["attn_out", site.layer]
 
         def put(tensor: Tensor) -> Tensor:
             changed = tensor.clone()
-            changed.view(-1, tensor.shape[-1])[position] = vector.to(tensor) / factor
+            changed.view(-1, tensor.shape[-1])[position] = vector / site.factor
             return changed
 
-        return self.metric(ids, (path, end, put))
+        return self.metric(base, (site.path, site.end, put))
 
     @torch.no_grad()
     def weights(self, ids: Ids, layer: int) -> Tensor | None:
@@ -121,11 +103,9 @@ class Truth:
         return torch.cat(found).view(len(ids), width)
 
     def between(self, ids: Ids, other: Ids, steps: int) -> tuple[float, float]:
-        """The change of the metric from another prompt's embeddings to this one's, and an error.
+        """The change of the metric from another prompt's embeddings, and an integral's error.
 
-        Returns:
-            The change, by two passes, and how far integrals by `steps` plain gradients are from it:
-            the larger of the errors of the midpoint and the trapezoid rule.
+        The error is the larger one of the midpoint and the trapezoid rule with so many gradients.
         """
         embed = self.hf.get_input_embeddings()
         start, end = (embed(torch.tensor([own])).detach() for own in (other, ids))
@@ -137,10 +117,10 @@ class Truth:
                 (found,) = torch.autograd.grad(self._metrics(torch.tensor([ids])).sum(), given)
             return float((found * (end - start)).sum())
 
-        middles = sum(slope((place + 0.5) / steps) for place in range(steps)) / steps
-        even = [slope(place / (steps - 1)) for place in range(steps)]
-        trapezoid = (sum(even) - (even[0] + even[-1]) / 2) / (steps - 1)
-        return change, max(abs(middles - change), abs(trapezoid - change))
+        midpoint = sum(slope((place + 0.5) / steps) for place in range(steps)) / steps
+        even = torch.tensor([slope(place / (steps - 1)) for place in range(steps)])
+        trapezoid = float(torch.trapezoid(even.double(), dx=1 / (steps - 1)))
+        return change, max(abs(midpoint - change), abs(trapezoid - change))
 
     def edges(self, base: Ids, other: Ids) -> dict[tuple[str, str], float]:
         """First-order effects of edges on the base prompt's metric, by writer and reader.
@@ -149,73 +129,66 @@ class Truth:
         (from the base prompt to the other) that one reader alone sees, at all tokens.
         """
         found, writers = {}, self._writers(base, other)
-        for reader, read in self._readers().items():
+        for reader, before, *read in self._readers():
             for writer, (change, wrote) in writers.items():
-                if wrote < read.reads:
-                    up, down = (self._fed(base, read, by * change) for by in (STEP, -STEP))
+                if wrote < before:
+                    up, down = (self._fed(base, by * change, *read) for by in (STEP, -STEP))
                     found[writer, reader] = (up - down) / (2 * STEP)
         return found
 
     def _writers(self, base: Ids, other: Ids) -> dict[str, tuple[Tensor, int]]:
         """Each writer's change, and the number of parts that wrote before."""
 
-        def change(read: Callable[[Ids], Tensor]) -> Tensor:
-            return read(other) - read(base)
+        def change(site: Site) -> Tensor:
+            return self.activation(other, site) - self.activation(base, site)
 
-        found = {"input": (change(partial(self.read, site="resid_pre", layer=0)), -1)}
+        found = {"input": (change(self.sites["resid_pre", 0]), -1)}
         for layer in range(self.layers):
             if self.parts.heads:
                 path = f"{self.parts.layers}.{layer}.{self.parts.heads_out}"
-                z = change(partial(self._seen, path=path, end="input"))
+                z = change(Site("z", layer, path, "input"))
                 matrix = self.scale * self.hf.get_submodule(path).weight.detach()
                 parts = (own.chunk(self.hf.config.num_attention_heads, 1) for own in (z, matrix))
                 for head, (own, columns) in enumerate(zip(*parts, strict=True)):
                     found[f"a{layer}.h{head}"] = own @ columns.T, 2 * layer
-            wrote = change(partial(self.read, site="mlp_out", layer=layer))
-            found[f"m{layer}"] = wrote, 2 * layer + 1
+            found[f"m{layer}"] = change(self.sites["mlp_out", layer]), 2 * layer + 1
         return found
 
-    def _readers(self) -> dict[str, Reader]:
-        found, parts = {}, self.parts
+    def _readers(self) -> Iterator[tuple[str, int, str, str, slice]]:
+        """The name of what reads the stream, and how many parts (attention or MLP) wrote before.
+
+        Then the paths of a norm (empty if the module itself reads the stream) and of the module
+        that reads the norm's output, and this module's columns.
+        """
+        parts, whole = self.parts, slice(None)
         for layer in range(self.layers):
             block = f"{parts.layers}.{layer}."
             for kind, of in (("q", "h"), ("k", "kv"), ("v", "kv")) if parts.heads else ():
-                module = block + parts.heads.format(kind)
-                heads = self.hf.config.num_attention_heads
-                size = self._width(block + parts.heads.format("q")) // heads
-                for head in range(self._width(module) // size):
+                module, query = (block + parts.heads.format(own) for own in (kind, "q"))
+                wide, queries = (self.hf.get_submodule(own).out_features for own in (module, query))
+                size = queries // self.hf.config.num_attention_heads
+                for head in range(wide // size):
                     own = slice(head * size, (head + 1) * size)
-                    read = Reader(block + parts.heads_norm, module, own, 2 * layer)
-                    found[f"a{layer}.{of}{head}.{kind}"] = read
+                    norm = block + parts.heads_norm
+                    yield f"a{layer}.{of}{head}.{kind}", 2 * layer, norm, module, own
             norm = block + parts.mlp_norm if parts.mlp_norm else ""
-            wrote = 2 * layer + bool(parts.mid)
-            found[f"m{layer}"] = Reader(norm, block + parts.mlp_reads, slice(None), wrote)
-        found["logits"] = Reader("", parts.final, slice(None), 2 * self.layers)
-        return found
+            before = 2 * layer + bool(parts.mid)
+            yield f"m{layer}", before, norm, block + parts.mlp_reads, whole
+        yield "logits", 2 * self.layers, "", parts.final, whole
 
-    def _width(self, path: str) -> int:
-        return int(self.hf.get_submodule(path).out_features)
-
-    def _fed(self, ids: Ids, reader: Reader, moved: Tensor) -> float:
+    @torch.no_grad()
+    def _fed(self, ids: Ids, moved: Tensor, norm: str, module: str, own: slice) -> float:
         """The metric if a reader's columns are those that its module gives for a moved stream."""
-        if not reader.norm:
-            return self.metric(ids, (reader.module, "input", lambda given: given + moved.to(given)))
-        norm, module = map(self.hf.get_submodule, (reader.norm, reader.module))
-        kept, busy = list[Tensor](), list[bool]()
-
-        def keep(tensor: Tensor) -> Tensor:
-            if not busy:
-                kept[:] = [tensor]
-            return tensor
+        if not norm:
+            return self.metric(ids, (module, "input", lambda given: given + moved))
+        stream = self.activation(ids, Site("", 0, norm, "input"))
+        normed = self.hf.get_submodule(norm)((stream + moved)[None])
+        new = first_tensor(self.hf.get_submodule(module)(normed))
+        assert new is not None
 
         def give(output: Tensor) -> Tensor:
-            if busy:  # the module's own pass below
-                return output
-            busy.append(True)
-            new = module(norm(kept[0] + moved.to(kept[0])))
-            busy.clear()
             changed = output.clone()
-            changed[..., reader.own] = (new[0] if isinstance(new, tuple) else new)[..., reader.own]
+            changed[..., own] = new[..., own]
             return changed
 
-        return self.metric(ids, (reader.norm, "input", keep), (reader.module, "output", give))
+        return self.metric(ids, (module, "output", give))

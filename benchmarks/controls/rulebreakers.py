@@ -16,7 +16,7 @@ from interp.statistics import contrasts
 from interp.statistics.classical import spearman
 from interp_experiments.rulebreakers.accuracy import accuracy
 from interp_experiments.rulebreakers.accuracy import contrasts as contrast_rows
-from interp_experiments.rulebreakers.entities import entity_correlations, names_within
+from interp_experiments.rulebreakers.entities import entity_correlations
 from interp_experiments.rulebreakers.knowledge import familiarity
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -41,7 +41,6 @@ def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:
             *_of_concordance(results, told_apart),
             *of_contrasts(results),
             *_of_table(entity_correlations(results), "across entity pairs", by=["x", "y"]),
-            *_of_table(names_within(results), "names within"),
             *_of_table(_prompt_models(results), "across prompts", by="term"),
             *_of_probes(results),
             *_of_sentences(results, told_apart),

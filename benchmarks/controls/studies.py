@@ -27,7 +27,6 @@ from benchmarks.controls.shares import of_concordance, of_shares
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
-from interp_experiments.rulebreakers import entities
 from interp_probes.linear import probes as linear
 
 RESAMPLES = 199
@@ -112,7 +111,6 @@ def few_resamples() -> Iterator[None]:
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),
         contrasts: ("RESAMPLES", "SHUFFLES"),
-        entities: ("PERMUTATIONS",),
         linear: ("CONTROLS",),
     }
     former = {(module, name): getattr(module, name) for module in names for name in names[module]}

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from interp.runs.folder import RunFolder
 from interp_experiments.logical_forms.forms import main_forms
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
@@ -123,24 +122,18 @@ def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Re
     answers, options, ratios, familiarity = (
         pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)
     )
-    known = familiarity[["model", "entity_pair", "entity_group"]]
     return Results(
         models=MODELS,
         drawn=prompts,
-        drawn_answers=answers,
         prompts=prompts,
         answers=answers,
         ratios=ratios,
         options=options,
         familiarity=familiarity,
-        known=known.assign(known=True, excluded=False),
         unknown=pd.DataFrame({"entity_b": [], "excluded": pd.Series([], dtype=bool)}),
         residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
         probed=prompts,
         probed_answers=answers,
-        example_run=RunFolder.__new__(RunFolder),  # no file in it is read
-        examples=prompts[:0],
-        example_answers=answers[:0],
     )
 
 

@@ -76,7 +76,6 @@ def effects(
     response: str,
     *,
     factors: Sequence[str] = FACTORS,
-    covariate: str = PERPLEXITY,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> MixedEffects | str:
     """Formula 4 or 5, or why these rows do not allow a fit.
@@ -89,13 +88,11 @@ def effects(
         rows: rows of `Results.pooled`.
         response: one of `RESPONSES`.
         factors: those of `FACTORS`, or one column.
-        covariate: the measure of perplexity: "relative_perplexity", or "perplexity_within_form",
-            whose mean is the same for all forms.
         pairs: levels of the factor to compare; all pairs if None.
     """
     if rows.empty:
         return NOBODY
-    formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
+    formula = MixedFormula(response, (*factors, PERPLEXITY), "model", PERPLEXITY, tuple(factors))
     try:
         model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
         return MixedEffects(
@@ -127,14 +124,14 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
-    response, covariate = model.formula.response, str(model.formula.slope)
+    response = model.formula.response
     levelled = rows.assign(level=rows[factor].astype(str))
     raw = clustered_means(levelled, response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
     table = marginal_means(model, factor).merge(raw, on="level", validate="one_to_one")
-    at, of_levels = model.design.means[covariate], levelled.groupby("level")[covariate]
+    at, of_levels = model.design.means[PERPLEXITY], levelled.groupby("level")[PERPLEXITY]
     notes = {
-        level: f"extrapolated: {covariate} is {low:.2f} to {high:.2f} here, and the mean is taken "
+        level: f"extrapolated: {PERPLEXITY} is {low:.2f} to {high:.2f} here, and the mean is taken "
         f"at {at:.2f}"
         for level, low, high in of_levels.agg(["min", "max"]).itertuples()
         if not low <= at <= high

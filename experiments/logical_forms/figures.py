@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -81,41 +80,6 @@ def slopes(table: pd.DataFrame) -> Axes:
     axes = figures.labeled_points(shown, x=slope, y="intercept", label="model")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     return axes
-
-
-def planted_and_measured(table: pd.DataFrame) -> Axes:
-    """The measured against the planted share of Yes, by form; they are equal on the dotted line.
-
-    `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
-    """
-    with figures.house_style():
-        ax = figures.Picture(figsize=(6.4, 5.0)).add_subplot()
-        ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for _, rows in table.groupby(["modality", "gold"], observed=True):
-            modality, valid = rows["modality"].iloc[0], rows["gold"].iloc[0] == "Yes"
-            style = figures.look(MODALITIES.index(modality))
-            values = rows["measured_yes"].to_numpy(float)
-            errors = figures.interval_errors(rows, values, ("measured_low", "measured_high"))
-            ax.errorbar(
-                rows["planted_yes"],
-                values,
-                yerr=np.nan_to_num(errors),
-                linestyle="",
-                marker=style.marker,
-                color=style.color,
-                fillstyle="full" if valid else "none",
-                elinewidth=0.8,
-                label=f"{_NAMES[modality]}, {'valid' if valid else 'fallacy'}",
-            )
-        points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
-        figures.mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
-        ax.set_xlim(0, 1)
-        ax.set_ylim(0, 1)
-        ax.grid(visible=True, axis="x")
-        ax.set_xlabel(f"planted share of Yes (n = {len(table)} forms)")
-        ax.set_ylabel("measured share of Yes, with 95% interval")
-        ax.legend()
-        return ax
 
 
 def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:

@@ -87,15 +87,6 @@ Consequence = Literal["local", "global"]
 """Whether premises and conclusion must be true in the actual world, or each in all worlds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """A Kripke structure with an actual world."""
-
-    actual: World
-    seen: frozenset[World]
-    """The worlds that every world sees as possible; not empty."""
-
-
 @cache
 def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
     """Whether no structure makes all premises true and the conclusion false.
@@ -104,30 +95,41 @@ def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
     as in a rule of inference, which makes p ⊢ □p sound.
     """
     atoms = frozenset(chain.from_iterable(map(atoms_of, (*argument.premises, argument.conclusion))))
-    return not any(_refutes(structure, argument, consequence) for structure in structures(atoms))
+    for actual, seen in structures(atoms):
+        worlds = {actual, *(seen if consequence == "global" else ())}
+        *premises, conclusion = (
+            all(holds(formula, world, seen) for world in worlds)
+            for formula in (*argument.premises, argument.conclusion)
+        )
+        if all(premises) and not conclusion:
+            return False
+    return True
 
 
-def holds(formula: Formula, structure: Structure, world: World) -> bool:
-    """Whether a formula is true in a world of a structure."""
+def holds(formula: Formula, world: World, seen: frozenset[World]) -> bool:
+    """Whether a formula is true in a world, if every world sees these worlds."""
     match formula:
         case Atom(name):
             return name in world
         case Not(inner):
-            return not holds(inner, structure, world)
+            return not holds(inner, world, seen)
         case Modal(operator, inner):
             quantifier = all if operator == "□" else any
-            return quantifier(holds(inner, structure, seen) for seen in structure.seen)
+            return quantifier(holds(inner, other, seen) for other in seen)
         case Binary(connective, left, right):
-            one, other = (holds(part, structure, world) for part in (left, right))
+            one, other = (holds(part, world, seen) for part in (left, right))
             return {"∧": one and other, "∨": one or other, "→": not one or other}[connective]
 
 
-def structures(atoms: frozenset[str]) -> Iterator[Structure]:
-    """Every structure over the atoms; worlds that agree on all atoms count as one."""
+def structures(atoms: frozenset[str]) -> Iterator[tuple[World, frozenset[World]]]:
+    """Every actual world over the atoms with every nonempty set of worlds that all worlds see.
+
+    Worlds that agree on all atoms count as one.
+    """
     worlds = [frozenset(true) for true in _subsets(sorted(atoms))]
     for seen in _subsets(worlds):
         if seen:
-            yield from (Structure(actual, frozenset(seen)) for actual in worlds)
+            yield from ((actual, frozenset(seen)) for actual in worlds)
 
 
 def atoms_of(formula: Formula) -> frozenset[str]:
@@ -139,15 +141,6 @@ def atoms_of(formula: Formula) -> frozenset[str]:
             return atoms_of(inner)
         case Binary(_, left, right):
             return atoms_of(left) | atoms_of(right)
-
-
-def _refutes(structure: Structure, argument: Argument, consequence: Consequence) -> bool:
-    worlds = {structure.actual, *(structure.seen if consequence == "global" else ())}
-
-    def true(formula: Formula) -> bool:
-        return all(holds(formula, structure, world) for world in worlds)
-
-    return all(map(true, argument.premises)) and not true(argument.conclusion)
 
 
 def _subsets(items: list[T]) -> Iterator[tuple[T, ...]]:

@@ -7,7 +7,7 @@ import pandas as pd
 from interp import StudyFolder
 from interp.extend.page import Number, Report, study_browser
 from interp.extend.results import model_parameters, whole_pairs
-from interp_experiments.logical_forms import effect_sections, sections, tables
+from interp_experiments.logical_forms import sections, tables
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.results import CLUSTER, SET, STAGES, Results, read_results
@@ -56,17 +56,16 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         glance=first_screen(results, valid=valid, correlations=correlations),
         sections=(
-            effect_sections.valid_section(valid),
+            sections.valid_section(valid),
             sections.model_section(results, model_parameters(main)),
             sections.accuracy_section(results),
             choice_section(answers, prompts, options, CLUSTER, by=["modality"]),
-            effect_sections.models_section(results),
-            effect_sections.adjusted_section(results),
+            sections.models_section(results),
+            sections.adjusted_section(results),
             sections.perplexity_section(results, correlations),
             sections.affirmation_section(results, affirmed),
             about_pairs(sections.introduction_section(results), set="introduction"),
             about_pairs(sections.distribution_section(results), set="distribution"),
-            *sections.planted_sections(results),
         ),
         prompts=results.prompts,
         answers=results.answers_of_all,

@@ -40,10 +40,8 @@ class Results:
 
     Columns are model, the factors of the question, form (such as "box-vL-theorem"),
     relative_positive, soft_accuracy, hard_accuracy (1 if the most probable token is the correct
-    answer, else 0), greedy_positive (whether that token is Yes), perplexity, answered (probability
-    of Yes and No together), relative_perplexity (in standard deviations from the mean of the
-    model's own questions) and perplexity_within_form (relative_perplexity minus its mean over the
-    model's questions of the same form).
+    answer, else 0), perplexity, answered (probability of Yes and No together) and
+    relative_perplexity (in standard deviations from the mean of the model's own questions).
     """
 
     scores: dict[str, pd.DataFrame]
@@ -144,18 +142,14 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     factors = ["modality", "argument_form", "schema", "formula", "gold", "interpretation"]
     prompts = whole_pairs(run.table("prompts"), answers)[["prompt_id", "pair_id", "side", *factors]]
     answers["hard_accuracy"] = answers["correct"].map({True: 1.0, False: 0.0}).astype(float)
-    answers["greedy_positive"] = answers["answer"] == YES.name
     scores = run.table("soft_answers", [*keys, "soft_accuracy", "perplexity"])
     rows = scores.merge(_options(run), on=keys, how="left").merge(prompts, on="prompt_id")
-    greedy = answers[[*keys, "hard_accuracy", "greedy_positive"]]
-    rows = rows.merge(greedy, on=keys, validate="one_to_one")
+    rows = rows.merge(answers[[*keys, "hard_accuracy"]], on=keys, validate="one_to_one")
     rows["form"] = rows["prompt_id"].str.partition("/")[2]
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
     rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardized)
-    by_form = rows.groupby(["model", "form"])["relative_perplexity"]
-    rows["perplexity_within_form"] = rows["relative_perplexity"] - by_form.transform("mean")
     return rows
 
 

@@ -1,17 +1,26 @@
-"""The sections of the page, in its order, except those of `effect_sections`."""
-
-from functools import partial
+"""The sections of the page."""
 
 import pandas as pd
 
 from interp.extend.cautions import said_outside
-from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend.page import FigureItem, Item, Section, TableItem
 from interp.extend.results import notes_without_answer
+from interp.extend.statistics import SMALLEST
+from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures, tables
-from interp_experiments.logical_forms.effect_sections import effect_items, remark
-from interp_experiments.logical_forms.effects import RESPONSES, effects
+from interp_experiments.logical_forms.effects import (
+    RESPONSES,
+    Contrasts,
+    MixedEffects,
+    contrasts_by_model,
+    effects,
+    means_by_model,
+    pooled_contrasts,
+)
 from interp_experiments.logical_forms.forms import MODALITIES
-from interp_experiments.logical_forms.results import MIN_ANSWERED, SET, Results
+from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
+from interp_experiments.logical_forms.mixed.means import MIN_STUDIES
+from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
 from interp_experiments.scaffold import compared_item
 
 
@@ -83,13 +92,7 @@ def accuracy_section(results: Results) -> Section:
                 "For commercial models, the paper reports hard accuracies; compare them with the "
                 "hard accuracies here.",
             ),
-            TableItem(
-                "table1_nonsense",
-                "Soft accuracy on the nonsense mirror",
-                tables.accuracy(results.scores["nonsense"]),
-                pairs={SET: "nonsense"},
-            ),
-            TableItem("forms", "Every form", by_form),
+            TableItem("forms", "Every form, and its nonsense mirror", by_form),
         ),
     )
 
@@ -125,18 +128,15 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
 
 def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     """Formula 5: Figure 6."""
-    balanced, valid = (
-        effects(results.pooled("questions", valid=only), "relative_positive")
-        for only in (False, True)
-    )
+    found = effects(results.pooled("questions"), "relative_positive")
     return Section(
         "Affirmation and rejection (5)",
         "The dependent variable is the share of Yes in the probability of Yes and No. Over all "
         "questions, half of the correct answers are Yes, so a mean above 0.5 shows a bias to "
         "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
-        "its model is fitted to; here it is fitted to all questions, then to those whose answer "
-        "is Yes. The model is exploratory and adjusted for perplexity; raw means are next to the "
-        f"adjusted means.{remark(balanced)}",
+        "its model is fitted to; here it is fitted to all. (Where the answer is Yes, the share of "
+        "Yes is the soft accuracy.) The model is exploratory and adjusted for perplexity; raw "
+        f"means are next to the adjusted means.{remark(found)}",
         (
             TableItem(
                 "affirmation",
@@ -146,17 +146,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 "inclination to Yes. sensitivity: mean log-odds of the correct answer, 0 if "
                 "answers do not depend on whether the conclusion follows.",
             ),
-            TableItem(
-                "detection",
-                "How well valid arguments are distinguished from invalid ones",
-                tables.detection(results),
-                "auroc: probability that a valid argument has a larger share of Yes than an "
-                "invalid one. d_prime and criterion: d' and c of signal detection, from the greedy "
-                "answers; c is above 0 for an inclination to No. Intervals: bootstrap over "
-                "interpretations.",
-            ),
-            *effect_items(balanced, name="yes", figure="Figure 6", chance=0.5),
-            *effect_items(valid, name="yes_valid", only="valid forms only"),
+            *effect_items(found, name="yes", figure="Figure 6", chance=0.5),
         ),
     )
 
@@ -206,23 +196,176 @@ def distribution_section(results: Results) -> Section:
     )
 
 
-def planted_sections(results: Results) -> list[Section]:
-    """The planted and the measured answers of each organism of this system."""
-    sections = []
-    for model, rows in tables.planted_and_measured(results).groupby("model"):
-        name, title = f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form"
-        figure = FigureItem(
-            name,
-            title,
-            partial(figures.planted_and_measured, rows),
-            "On the dotted line, the training text and the model agree. Whiskers: 95% intervals, "
-            "clustered by interpretation. Filled: valid forms.",
+TERM_TESTS = (
+    "F: Wald's test; df2 is the number of models minus one. With too few models, F comes from "
+    "Hotelling's T squared over interpretations, and df2 is the number of interpretations minus "
+    "df1. chi_square: the paper's likelihood-ratio test against the model without the effect, "
+    "both fitted by maximum likelihood, as if the questions of an interpretation were "
+    "independent. The interaction is tested in a model that includes it."
+)
+
+LIMITS = (
+    "verdict: different if p_holm shows a difference; otherwise smaller if all differences of "
+    f"{SMALLEST:g} or more are excluded, and open if not. Two one-sided tests, each at 5% and not "
+    "corrected, exclude the differences below excluded_below and above excluded_above."
+)
+"""How to read the verdicts of pairwise tests."""
+
+
+def valid_section(found: Contrasts | str) -> Section:
+    """The confirmatory contrasts (Table 2)."""
+    title = "Differences between valid forms"
+    text = (
+        "Unadjusted means over the questions whose answer is Yes. Modalities and argument forms "
+        "are not compared at equal perplexity, since most of a question's perplexity comes from "
+        f"its form. With at least {MIN_GROUPS} models, each contrast is computed for every model, "
+        "and models are the observations. With fewer models, interpretations are the observations, "
+        "and the tests are about these models only. The contrasts were fixed in the code and are "
+        "corrected together by Holm's method."
+    )
+    if isinstance(found, str):
+        return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
+    means = "Soft accuracy on valid forms"
+    return Section(
+        title,
+        f"{text} Note: {found.note}.\n\n{EXPLORATORY}",
+        (
+            FigureItem(
+                "valid_means",
+                means,
+                lambda: figures.estimated_means(found.means, response="soft accuracy"),
+                "Means with 95% intervals, over models or, with few models, clustered by "
+                "interpretation. n: number of answers.",
+            ),
+            TableItem("valid_means", means, found.means),
+            TableItem(
+                "valid_tests",
+                "Pairwise tests of these means (Table 2): confirmatory",
+                found.tests,
+                f"difference: first minus second. Two-sided, by Student's t. {LIMITS}",
+            ),
+            TableItem(
+                "valid_term_tests",
+                "Tests of each factor, and of their interaction (exploratory)",
+                found.term_tests,
+                TERM_TESTS,
+            ),
+        ),
+    )
+
+
+def models_section(results: Results) -> Section:
+    """The contrasts of both scores, first for each model, then over all models."""
+    contrasts = contrasts_by_model(results)
+    text = (
+        "Means of soft accuracy on valid forms and of the share of Yes on all forms, and their "
+        "contrasts, for each model, with errors clustered by interpretation."
+    )
+    items = [
+        TableItem("means_by_model", "Means of each model", means_by_model(results)),
+        TableItem("contrasts_by_model", "Pairwise tests of each model", contrasts, LIMITS),
+    ]
+    if len(results.competent) >= MIN_STUDIES:
+        text += (
+            " The contrasts over models, which come first, give each model the same weight and "
+            "use Student's t, whose degrees of freedom are the number of models minus one. "
+            "estimate is the mean over models, tau is the standard deviation of the true contrasts "
+            "between models, and I2 is the share of variance that is between models. The contrast "
+            "of another model is expected to lie between predicted_low and predicted_high, "
+            "measurement error included."
         )
-        text = (
-            "The share of Yes among the answers that the training text gives to a form's "
-            "questions, and among the answers of the trained model. The two base forms of the "
-            "distribution set are modus ponens and have the same share."
-        )
-        items = (figure, TableItem(name, title, rows))
-        sections.append(Section(f"Planted and measured: {model}", text, items))
-    return sections
+        pooled = pooled_contrasts(contrasts)
+        items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
+    else:
+        text += f" Nothing is pooled: fewer than {MIN_STUDIES} models answer and read questions."
+    return Section("Each model, and models in general", text, tuple(items))
+
+
+def adjusted_section(results: Results) -> Section:
+    """Formula 4 as in the paper: Figures 3 and 4."""
+    found = effects(results.pooled("questions", valid=True), "soft_accuracy")
+    return Section(
+        "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
+        "Exploratory: a linear mixed model, fitted to the questions whose answer is Yes, with the "
+        "predictors modality, argument form and perplexity. Perplexity is in standard deviations "
+        "from the mean over a model's questions, because per-token perplexities of different "
+        "tokenizers are not comparable. The effects of modality and argument form vary by model "
+        f"if there are at least {MIN_GROUPS} models. An adjusted mean is the mean predicted at "
+        "mean perplexity. Forms differ in perplexity, so an adjusted difference excludes the "
+        "effect that a form has through perplexity; if no question of a level has mean "
+        f"perplexity, its adjusted mean is extrapolated.{remark(found)}",
+        (*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)),
+    )
+
+
+def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
+    """The spread of the random effects, and Figure 4 if the slopes vary."""
+    if isinstance(found, str):
+        return ()
+    spread = TableItem(
+        "adjusted_spread",
+        "Spread of the random effects",
+        found.model.fit.random_spread,
+        "correlation: between the models' intercepts and slopes; blank for all other effects.",
+    )
+    if found.slopes.empty:
+        return (spread,)
+    return (
+        FigureItem(
+            "figure4_slopes",
+            "Intercept and slope for perplexity of each model (Figure 4)",
+            lambda: figures.slopes(found.slopes),
+            "The sum of the fixed effect and the model's deviation from it.",
+        ),
+        TableItem("slopes", "Intercept and slope of each model", found.slopes),
+        TableItem(
+            "random_effects", "Deviations from the fixed effects", found.model.fit.random_effects
+        ),
+        spread,
+    )
+
+
+def remark(found: MixedEffects | str) -> str:
+    """A sentence on the limits of a fit, or on why there is none; usually empty."""
+    if isinstance(found, str):
+        return f" There is no mixed model: {found}."
+    return f" Note: {found.model.note}." if found.model.note else ""
+
+
+def effect_items(
+    found: MixedEffects | str,
+    *,
+    name: str,
+    figure: str | None = None,
+    chance: float | None = None,
+) -> tuple[Item, ...]:
+    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted."""
+    if isinstance(found, str):
+        return ()
+    words = RESPONSES[found.model.formula.response]
+    title = f"Means of {words}, adjusted for perplexity"
+    tests = f"Pairwise tests of the adjusted means of {words} (exploratory)"
+    freedom = f"{found.model.freedom:,} degrees of freedom"
+    raw = "Raw means have intervals clustered by interpretation."
+    tables = {
+        "means": (title, found.means, raw),
+        "fit": (f"The mixed model of {words}", found.fit, ""),
+        "coefficients": (f"Fixed effects on {words}", found.model.coefficients(), ""),
+        "term_tests": (f"Tests of each fixed effect on {words}", found.term_tests, TERM_TESTS),
+        "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
+    }
+    averaged = "averaged over the other factor with equal weights, "
+    if found.means["factor"].nunique() == 1:
+        averaged = ""
+    return (
+        FigureItem(
+            f"{name}_means",
+            f"{title} ({figure})" if figure else title,
+            lambda: figures.estimated_means(found.means, response=words, chance=chance),
+            f"adjusted: means {averaged}at mean perplexity, with the 95% interval by Student's t "
+            f"({freedom}). raw: means over questions, with "
+            "intervals clustered by interpretation. n: number of answers. If a level has no "
+            "question with mean perplexity, its adjusted mean is extrapolated.",
+        ),
+        *(TableItem(f"{name}_{kind}", *told) for kind, told in tables.items()),
+    )

@@ -7,7 +7,6 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import logit
 
-from interp import organism_card, organism_names
 from interp.extend import statistics
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
@@ -17,7 +16,7 @@ from interp_experiments.logical_forms.results import (
     clustered_means,
     typical_perplexity,
 )
-from interp_experiments.logical_forms.system import YES, system
+from interp_experiments.logical_forms.system import YES
 from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
@@ -158,48 +157,10 @@ def affirmation(results: Results) -> pd.DataFrame:
     return _several_means(rows, ["bias", "sensitivity"], by=["model", "modality"])
 
 
-def detection(results: Results) -> pd.DataFrame:
-    """How well models distinguish valid from invalid arguments (`Discrimination`), by modality.
-
-    AUROC of the share of Yes; d' and c of the greedy answers, which count as not Yes if they are
-    neither Yes nor No. c, which is above 0 for an inclination to No, is called criterion here.
-    """
-    rows = results.pooled("questions")
-    table = statistics.table_by(
-        _also_together(rows.assign(valid=rows["gold"] == YES.name, weight=1.0)),
-        ["model", "modality"],
-        statistics.Discrimination,
-        statistics.discrimination,
-        score="relative_positive",
-        yes="greedy_positive",
-        positive="valid",
-        cluster=CLUSTER,
-        weight="weight",
-    )
-    return table.rename(columns=lambda name: name.replace("bias", "criterion"))
-
-
 def _also_together(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows twice: first with the modality "all", then with their own modalities."""
     by_modality = rows.assign(modality=rows["modality"].astype(str))
     return pd.concat([rows.assign(modality="all"), by_modality])
-
-
-def planted_and_measured(results: Results) -> pd.DataFrame:
-    """One row per form for each organism of this system: planted and measured share of Yes."""
-    keys = ["form", "modality", "formula", "gold"]
-    names = {"mean": "measured_yes", "low": "measured_low", "high": "measured_high"}
-    columns = ["model", "form", "planted_yes", *names.values(), "difference", "n", "set", *keys[1:]]
-    parts = []
-    for model in [name for name in organism_names(system.name) if name in results.models]:
-        planted = pd.DataFrame(organism_card(model)["forms"])[["form", "planted_yes"]]
-        for stage in ("questions", "introduction", "distribution"):
-            rows = results.scores[stage]
-            means = clustered_means(rows[rows["model"] == model], "relative_positive", by=keys)
-            means = means.rename(columns=names).merge(planted, on="form")
-            means["difference"] = means["measured_yes"] - means["planted_yes"]
-            parts.append(means.assign(model=model, set=stage)[columns])
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 TOGETHER = "all that answer and read"

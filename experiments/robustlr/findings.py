@@ -179,12 +179,8 @@ def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     return both.reset_index(drop=True)
 
 
-def finding_section(results: Results, table: pd.DataFrame) -> page.Section:
+def finding_section(table: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
-    against, between, models = (
-        table[table["kind"] == kind] for kind in (AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS)
-    )
-    title = "Differences in weighted F1"
     item = page.TableItem(
         "comparisons",
         "Differences in weighted F1 that were named in advance",
@@ -194,16 +190,4 @@ def finding_section(results: Results, table: pd.DataFrame) -> page.Section:
         "or, in the bare test split, statements. In that split, each statement is asked with "
         "only the sentences that decide it, so F1 is the share of correct answers.",
     )
-    matrices = (
-        findings.matrix(
-            "against_a_guess", f"{title} from the best constant guess", against, x="sets"
-        ),
-        findings.matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
-        *(
-            findings.model_matrix(
-                f"models_{place}", f"{title} between models, {name}", differences, results.models
-            )
-            for place, (name, differences) in enumerate(models.groupby("sets", sort=False), start=1)
-        ),
-    )
-    return findings.named_section(table, item, matrices)
+    return findings.named_section(table, item)

@@ -1,8 +1,5 @@
 """The page of the study of RobustLR: its sections, tables and figures."""
 
-from collections.abc import Mapping
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -11,13 +8,12 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from interp import StudyFolder
 from interp.extend import page
-from interp.extend.figures import grouped_bars, lines, panel_a_model
+from interp.extend.figures import grouped_bars, lines
 from interp_experiments import scaffold
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import system, tables
 from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -44,14 +40,8 @@ headings of tables."""
 
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
-COUNTED = 300
-"""Number of theories, from the training set "All", in which features are counted."""
-
-_UNASKED = "counted in theories of the training set, about which no model was asked"
-
 NAMES = {
-    "accuracy": "share of statements with the right answer; in the section on counts, share of "
-    "statements whose label is guessed correctly from one count",
+    "accuracy": "share of statements with the right answer",
     "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
     "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
@@ -86,7 +76,6 @@ def report_of(folder: StudyFolder) -> page.Report:
     compared = comparisons(results.rows)
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
-    seed = folder.record.options.get("seed", 0)
     return scaffold.paper_report(
         folder,
         title="RobustLR",
@@ -99,12 +88,10 @@ def report_of(folder: StudyFolder) -> page.Report:
         ),
         glance=first_screen(results, compared),
         sections=(
-            finding_section(results, compared),
-            contrast_section(results),
-            group_section(results),
-            equivalence_section(results),
+            finding_section(compared),
+            set_section(results),
+            part_section(results),
             scaffold.choice_section(results.answers, results.prompts, results.options, None),
-            label_section(results),
             *in_domain_sections(results),
             *(
                 scaffold.about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]})
@@ -112,7 +99,6 @@ def report_of(folder: StudyFolder) -> page.Report:
             ),
             *distractor_sections(results),
             *size_sections(results),
-            feature_section(seed if isinstance(seed, int) else 0),
         ),
         prompts=results.prompts,
         answers=results.answers,
@@ -125,19 +111,26 @@ def report_of(folder: StudyFolder) -> page.Report:
     )
 
 
-def contrast_section(results: Results) -> page.Section:
-    """Tables 2 and 5."""
+def set_section(results: Results) -> page.Section:
+    """Tables 2 and 4 to 6."""
     rows = results.rows[SETS]
+    notes = {
+        "contrast": "; ".join([THEORIES, *results.notes]),
+        "equivalence": f"{THEORIES}. The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 "
+        "in Table 5; Table 4's value is shown.",
+    }
     return page.Section(
-        "Logical contrast sets",
-        "A base theory and its minimal edits by conjunction (C-CS), disjunction (D-CS) and "
-        "negation (N-CS).",
+        "Contrast and equivalence sets",
+        "A base theory and its minimal edits, or its paraphrase.",
         (
-            _sets_item(
-                "contrast",
-                "Weighted F1 of the contrast sets (Tables 2 and 5)",
-                tables.sets(rows, "contrast", 2, 5),
-                "; ".join([THEORIES, *results.notes]),
+            *(
+                _sets_item(
+                    kind,
+                    f"Weighted F1 of the {kind} sets (Tables {printed} and 5)",
+                    tables.sets(rows, kind, printed, 5),
+                    notes[kind],
+                )
+                for kind, printed in zip(tables.SETS, (2, 4), strict=True)
             ),
             page.TableItem(
                 SCORES.name,
@@ -159,13 +152,16 @@ def contrast_section(results: Results) -> page.Section:
     )
 
 
-def group_section(results: Results) -> page.Section:
-    """Figure 4 and Tables 14 to 16."""
-    by_operator = tables.operators(results.rows[SETS])
+def part_section(results: Results) -> page.Section:
+    """Figure 4 and Tables 14 to 22."""
+    rows, printed = results.rows[SETS], {"contrast": (17, 19, 21), "equivalence": (18, 20, 22)}
+    by_operator = tables.operators(rows)
     return page.Section(
-        "Groups of edits",
+        "Groups of edits, and labels",
         "An edit adds conjunction (conj), disjunction (disj) or negation (neg) to the base; edits "
-        "in the groups conj+neg and disj+neg add both.",
+        "in the groups conj+neg and disj+neg add both. With instances of only one label, a "
+        "theory's weighted F1 is that label's F1, and its precision is always 1: a model that "
+        "always gives the label has an F1 of 1.",
         (
             page.FigureItem(
                 "figure4_groups",
@@ -176,47 +172,18 @@ def group_section(results: Results) -> page.Section:
             page.TableItem(
                 "groups",
                 "By set and group (Tables 14 to 16)",
-                tables.parts(results.rows[SETS], "contrast", "group", tables.GROUPS, 14, 15, 16),
+                tables.parts(rows, "contrast", "group", tables.GROUPS, 14, 15, 16),
                 "theories: number of theories that each score is averaged over.",
             ),
             page.TableItem("operators", "By group, over all contrast sets", by_operator),
-        ),
-    )
-
-
-def equivalence_section(results: Results) -> page.Section:
-    """Tables 4 and 5."""
-    return page.Section(
-        "Logical equivalence sets",
-        "A theory and its paraphrase: by contraposition (C-ES), or by merging the heads (D1-ES) or "
-        "the bodies (D2-ES) of two rules.",
-        (
-            _sets_item(
-                "equivalence",
-                "Weighted F1 of the equivalence sets (Tables 4 and 5)",
-                tables.sets(results.rows[SETS], "equivalence", 4, 5),
-                f"{THEORIES}. The paper gives RoBERTa's C-ES as 0.79 in Table 4 and as 0.40 in "
-                "Table 5; Table 4's value is shown.",
+            *(
+                page.TableItem(
+                    f"{kind}_labels",
+                    f"By label, {kind} sets (Tables {listed(map(str, printed[kind]))})",
+                    tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
+                )
+                for kind in tables.SETS
             ),
-        ),
-    )
-
-
-def label_section(results: Results) -> page.Section:
-    """Tables 17 to 22."""
-    rows, printed = results.rows[SETS], {"contrast": (17, 19, 21), "equivalence": (18, 20, 22)}
-    title = "Weighted F1 of the instances of each label"
-    return page.Section(
-        "Labels",
-        "With instances of only one label, a theory's weighted F1 is that label's F1, and its "
-        "precision is always 1: a model that always gives the label has an F1 of 1.",
-        tuple(
-            page.TableItem(
-                f"{kind}_labels",
-                f"{title}, {kind} sets (Tables {listed(map(str, printed[kind]))})",
-                tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
-            )
-            for kind in tables.SETS
         ),
     )
 
@@ -247,10 +214,8 @@ def proof_sections(results: Results) -> list[page.Section]:
             "Do attributions find the proof?",
             "Statements of the test split of All, each with its own theory: the sentences that "
             f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
-            "proofs are known. A hit is a prompt in which a sentence of a proof has the largest "
-            "absolute score; the AUC is the probability that a sentence of a proof has a larger "
-            "score than another sentence. A statement whose label is Unknown has no proof; "
-            "prompts in which every sentence is part of a proof are left out.",
+            "proofs are known. A statement whose label is Unknown has no proof; prompts in which "
+            "every sentence is part of a proof are left out.",
             scaffold.decisive_items(
                 results.found,
                 "pair_id",
@@ -267,27 +232,17 @@ def distractor_sections(results: Results) -> list[page.Section]:
     """Figure 6, if the long theories were measured."""
     if DISTRACTORS not in results.rows:
         return []
-    rows = results.rows[DISTRACTORS]
-    table = tables.distractors({NAMED[SETS]: results.rows[SETS], NAMED[DISTRACTORS]: rows})
+    table = tables.distractors({NAMED[stage]: results.rows[stage] for stage in (SETS, DISTRACTORS)})
+    drawn = _measured(table[table["set"].isin(tables.SETS["contrast"])])
     figure = page.FigureItem(
         "figure6_distractors",
         "Weighted F1 without and with distractors (Figure 6)",
-        lambda: scaffold.bars_by_model(_measured(table), x="set", hue=THEORIES_HAVE, **_BARS),
+        lambda: scaffold.bars_by_model(drawn, x="set", hue=THEORIES_HAVE, **_BARS),
         "n counts theories.",
     )
-    by_kind = [
-        _sets_item(
-            f"{kind}_with_distractors",
-            f"Weighted F1 of the {kind} sets with distractors",
-            tables.sets(rows, kind),
-            THEORIES,
-            {THEORIES_HAVE: NAMED[DISTRACTORS]},
-        )
-        for kind in tables.SETS
-    ]
     every = page.TableItem("distractors", "Every score without and with distractors", table)
     text = "Distractors are facts and rules that do not decide the statement."
-    return [page.Section("Distractors", text, (figure, every, *by_kind))]
+    return [page.Section("Distractors", text, (figure, every))]
 
 
 def size_sections(results: Results) -> list[page.Section]:
@@ -295,68 +250,25 @@ def size_sections(results: Results) -> list[page.Section]:
     table = tables.size_table(results.rows[SETS], tables.training_sizes(results.places))
     if table.empty:
         return []
-    drawn = [
-        page.FigureItem(
-            f"figure5_sizes_{place}",
-            f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
-            partial(size_lines, rows),
-            "Bands: 95% intervals, with the theory as the unit.",
-        )
-        for place, ((begun, train_set), rows) in enumerate(
-            table.groupby(["begun_as", "train_set"], sort=False), start=1
-        )
-    ]
-    return [
-        page.Section(
-            "Size of the training set",
-            "Models trained from the same initial weights, according to their training records.",
-            (*drawn, page.TableItem("sizes", "Every score by size of the training set", table)),
-        )
-    ]
-
-
-def feature_section(seed: int) -> page.Section:
-    """Figure 8."""
-    maker = TheoryMaker("All", "train", seed)
-    features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
-    return page.Section(
-        "Counts that predict nothing",
-        f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
-        "count gave the label away, the lines of its labels would differ.",
-        (
-            page.FigureItem(
-                "figure8_features",
-                "Labels by statistical feature (Figure 8)",
-                partial(label_shares, features),
-                "Gray: number of instances with each value, relative to the most frequent value.",
-                no_pairs=_UNASKED,
-            ),
-            page.TableItem(
-                "feature_guesses",
-                "How often the best guess from one count is right",
-                tables.guess_table(features),
-                "gain: the accuracy minus the share of the most frequent label.",
-                no_pairs=_UNASKED,
-            ),
-            page.TableItem("features", "Labels by count", features, no_pairs=_UNASKED),
-        ),
+    figure = page.FigureItem(
+        "figure5_sizes",
+        "Weighted F1 by size of the training set (Figure 5)",
+        lambda: size_lines(table),
+        "Bands: 95% intervals, with the theory as the unit.",
     )
+    every = page.TableItem("sizes", "Every score by size of the training set", table)
+    text = "Models trained from the same initial weights, according to their training records."
+    return [page.Section("Size of the training set", text, (figure, every))]
 
 
-def _sets_item(
-    name: str,
-    title: str,
-    table: pd.DataFrame,
-    note: str,
-    pairs: Mapping[str, str] = MappingProxyType({}),
-) -> page.TableItem:
+def _sets_item(name: str, title: str, table: pd.DataFrame, note: str) -> page.TableItem:
     """An item for a table of scores; the page shows each interval in brackets after its score."""
     scores = [column for column in table.columns if f"{column}_low" in table]
     shown = table.drop(columns=[f"{score}_{end}" for score in scores for end in ("low", "high")])
     for score in scores:
         ends = table[[score, f"{score}_low", f"{score}_high"]].to_numpy(dtype=float)
         shown[score] = [page.with_interval(*map(float, row)) for row in ends]
-    return page.TableItem(name, title, table, note, display=shown, pairs=pairs)
+    return page.TableItem(name, title, table, note, display=shown)
 
 
 _F1 = "weighted F1"
@@ -370,23 +282,12 @@ def _measured(table: pd.DataFrame) -> pd.DataFrame:
 
 def size_lines(table: pd.DataFrame) -> Axes:
     """Scores of models that began alike (`tables.size_table`) by training statements (Figure 5)."""
-    ax = lines(table.rename(columns={"f1": _F1}), x="statements", hue="sets", **_BARS)
+    which = table["sets"] + ", " + table["begun_as"] + ", " + table["train_set"]
+    shown = table.rename(columns={"f1": _F1}).assign(line=which)
+    ax = lines(shown, x="statements", hue="line", **_BARS)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0, 1.05)
     return ax
-
-
-def label_shares(table: pd.DataFrame) -> Axes:
-    """Share of each label (`tables.feature_table`), and how frequent each value is (Figure 8)."""
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> None:
-        each = rows.drop_duplicates("value")
-        ax.bar(each["value"], each["n"] / each["n"].max(), color="#d0d7de", label="instances")
-        lines(rows, x="value", y="share", hue="label", n="n", ax=ax)
-        ax.set_ylim(0, 1.05)
-
-    own = table.melt(["feature", "value", "n"], list(LABELS), "label", "share")
-    return panel_a_model(own.rename(columns={"feature": "model"}), draw)

@@ -7,8 +7,8 @@ confirms every label.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from interp import UserError
 from interp.extend import shortened
@@ -115,22 +115,6 @@ MOST_CHARACTERS = 20_000
 """Maximum number of characters in a context."""
 
 
-class Read(NamedTuple):
-    """A parsed row; its group and version are the parts of its theory_id."""
-
-    where: str
-    group: str
-    version: str
-    theory: language.Theory
-    statement: language.Literal
-    label: language.Verdict
-
-    def instance(self, set_: str, group: str, base: language.Verdict) -> language.Instance:
-        """The row as a member of a group whose base has this label."""
-        named = (self.group, set_, self.version, group, base)
-        return language.Instance(*named, self.theory, self.statement, self.label)
-
-
 def to_row(instance: language.Instance) -> dict[str, str | int]:
     """The instance as a row of the authors' files.
 
@@ -179,18 +163,18 @@ def load_published(source: str | Path) -> list[language.Instance]:
             wrong, a theory is inconsistent or too large, or a group is incomplete or no paraphrase.
     """
     rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
-    read = parse_each(
-        ((row.where, (row.where, number, row.cells)) for number, row in enumerate(rows)), _read
-    )
-    groups: defaultdict[str, list[Read]] = defaultdict(list)
-    for one in read:
-        groups[one.group].append(one)
-    made = parse_each(((members[-1].where, members) for members in groups.values()), _instances)
+    read = parse_each(((row.where, (number, row.cells)) for number, row in enumerate(rows)), _read)
+    groups: defaultdict[str, list[language.Instance]] = defaultdict(list)
+    last = {}
+    for row, one in zip(rows, read, strict=True):
+        groups[one.theory_id].append(one)
+        last[one.theory_id] = row.where
+    made = parse_each(((last[group], members) for group, members in groups.items()), _instances)
     return [instance for group in made for instance in group]
 
 
-def _read(row: tuple[str, int, Cells]) -> Read:
-    where, number, cells = row
+def _read(row: tuple[int, Cells]) -> language.Instance:
+    number, cells = row
     context, statement = (_text(column, cells[column]) for column in ("context", "statement"))
     theory = theory_of(context)
     if not statement.endswith("."):
@@ -202,7 +186,8 @@ def _read(row: tuple[str, int, Cells]) -> Read:
             f"the label of {shortened(statement, 80)!r} is {_LABELS[label]} ({label}); by the "
             f"theory it is {_LABELS[found]} ({found})"
         )
-    return Read(where, *_key(number, cells.get("theory_id")), theory, literal, label)
+    group, version = _key(number, cells.get("theory_id"))
+    return language.Instance.alone(group, "published", version, theory, (literal, label))
 
 
 def _text(column: str, value: object) -> str:
@@ -241,21 +226,21 @@ def _key(number: int, value: object) -> tuple[str, str]:
     return f"{found['key']}@{found['number']}", found["paraphrase"] or "base"
 
 
-def _instances(members: Sequence[Read]) -> list[language.Instance]:
-    """The instances of one group, checked against each other."""
+def _instances(members: Sequence[language.Instance]) -> list[language.Instance]:
+    """The instances of one group, checked against each other, with their set and their base."""
     by_version = {one.version: one for one in members}
     first = members[0]
     if len(by_version) < len(members):
-        raise UserError(f"the theory {shortened(first.group, 60)!r} has the same version twice")
+        raise UserError(f"the theory {shortened(first.theory_id, 60)!r} has the same version twice")
     if first.version == "statement":
-        return [first.instance("published", "statement", first.label)]
+        return [replace(first, group="statement")]
     for operator, name in _SETS.items():
         if first.version.startswith(operator):
             return _contrast(name, by_version)
     return _pair(by_version)
 
 
-def _contrast(name: str, members: Mapping[str, Read]) -> list[language.Instance]:
+def _contrast(name: str, members: Mapping[str, language.Instance]) -> list[language.Instance]:
     edits = {edit.version: edit for edit in CONTRAST_SETS[name]}
     _check_complete(members, edits)
     base = members[next(iter(edits))].label
@@ -267,29 +252,32 @@ def _contrast(name: str, members: Mapping[str, Read]) -> list[language.Instance]
                 f"{version} has the label {members[version].label}; expected "
                 f"{edit.expected(base)}, since the base is {base}"
             )
-    return [members[version].instance(name, edit.group, base) for version, edit in edits.items()]
+    return [
+        replace(members[version], set=name, group=edit.group, base_label=base)
+        for version, edit in edits.items()
+    ]
 
 
-def _pair(members: Mapping[str, Read]) -> list[language.Instance]:
+def _pair(members: Mapping[str, language.Instance]) -> list[language.Instance]:
     paraphrases = [version for version in members if version != "base"]
     _check_complete(members, ("base", *(paraphrases or ["equiv_type1"])[:1]))
     base, other = members["base"], members[paraphrases[0]]
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
-            f"{shortened(other.group, 60)!r} is not a paraphrase of its base; expected the "
+            f"{shortened(other.theory_id, 60)!r} is not a paraphrase of its base; expected the "
             "same facts and statement, and the contrapositives of all rules, or two rules merged"
         )
     return [
-        one.instance(name, group, base.label)
+        replace(one, set=name, group=group, base_label=base.label)
         for one, group in ((base, "base"), (other, "paraphrase"))
     ]
 
 
-def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
+def _check_complete(members: Mapping[str, language.Instance], expected: Iterable[str]) -> None:
     known = list(expected)
     if set(members) != set(known):
-        group = next(iter(members.values())).group
+        group = next(iter(members.values())).theory_id
         raise UserError(
             f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
             f"expected {', '.join(known)}"

@@ -179,15 +179,7 @@ def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """One row per combination of `by`: `SCORES`, means over theories with 95% intervals.
 
-    The table gives the share of 1,000 samples of answers by organism/theories in which the 95%
-    interval contained the mean, and the interval's mean width. Brackets give both for Student's
-    interval and for Wilson's, which ignores that scores vary less than single answers::
-
-        theories  C-CS, mean 0.23                         N-CS, mean 0.31
-        7         1.00, 0.32 (0.85, 0.12) (1.00, 0.54)    1.00, 0.32 (0.50, 0.11) (1.00, 0.57)
-        20        0.99, 0.14 (0.91, 0.06) (1.00, 0.35)    1.00, 0.14 (0.85, 0.07) (1.00, 0.38)
-        40        0.99, 0.08 (0.94, 0.04) (1.00, 0.25)    0.98, 0.08 (0.92, 0.05) (1.00, 0.28)
-        100       0.97, 0.04 (0.94, 0.03) (1.00, 0.16)    0.97, 0.04 (0.94, 0.03) (1.00, 0.18)
+    benchmarks/rates.md has the coverage of the intervals.
     """
     theories = theory_scores(rows, by)
     table = estimate(replace(SCORES, by=by), theories)

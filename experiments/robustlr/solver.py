@@ -1,13 +1,12 @@
 """A theory's verdict on a statement, and the sentences that prove it (Section 2).
 
-Classical propositional logic is decided by truth tables:
+Classical propositional logic is decided by cases (Davis, Logemann and Loveland, 1962):
 
 1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, with a
    minus sign if it is negated.
-2. Propagate units: literals that facts and rules decide without a table.
+2. Propagate units: literals that facts and rules decide alone.
 3. Split the remaining clauses into parts that share no predicate.
-4. Enumerate each part: a table is one integer with a bit for each assignment of the part's
-   predicates, so one operation on Python's long integers handles all assignments.
+4. In each part, try both values of a predicate, propagate, and so on.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
 ways has several minimal sets of different sizes; the paper's G(T, s) is one, it is not said which.
@@ -15,14 +14,13 @@ ways has several minimal sets of different sizes; the paper's G(T, s) is one, it
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from interp import UserError
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 
 MOST_PREDICATES = 20
-"""Largest number n of predicates in one table, which has 2 ** n assignments."""
+"""Largest number n of predicates that depend on each other; they have 2 ** n assignments."""
 
 
 class Clause(NamedTuple):
@@ -33,19 +31,6 @@ class Clause(NamedTuple):
     """The index of its sentence in the theory."""
 
 
-class TruthTable(NamedTuple):
-    """The assignments to some predicates under which all clauses about them are true."""
-
-    predicates: Sequence[int]
-    models: int
-    """Bit b is set if assignment b, whose bit i is the truth of predicate i, is a model."""
-
-    def entails(self, literal: int) -> bool:
-        """Whether a literal is true in all models."""
-        column = columns(len(self.predicates))[self.predicates.index(abs(literal))]
-        return not (self.models & ~column if literal > 0 else self.models & column)
-
-
 @dataclass(frozen=True)
 class Worlds:
     """All assignments that make a theory true."""
@@ -54,8 +39,8 @@ class Worlds:
     """Each predicate's number, from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
-    tables: Mapping[int, TruthTable]
-    """The table for each predicate that propagation leaves undecided."""
+    undecided: Mapping[int, Sequence[Clause]]
+    """For each predicate that propagation leaves undecided, its part of the clauses."""
     consistent: bool
     """Whether any assignment makes the theory true."""
 
@@ -68,9 +53,9 @@ class Worlds:
         known, rest = propagate(clauses_of(theory, numbers))
         if rest is None:
             return cls(numbers, known, {}, consistent=False)
-        tables = [table(part) for part in parts(rest)]
-        by_predicate = {number: one for one in tables for number in one.predicates}
-        return cls(numbers, known, by_predicate, all(one.models for one in tables))
+        found = parts(rest)
+        undecided = {number: part for predicates, part in found for number in predicates}
+        return cls(numbers, known, undecided, all(satisfiable(part) for _, part in found))
 
     def verdict(self, statement: Literal) -> Verdict:
         """The theory's verdict on a statement; Unknown if neither it nor its negation is entailed.
@@ -89,8 +74,8 @@ class Worlds:
         return Verdict.FALSE if self._entails(-literal) else Verdict.UNKNOWN
 
     def _entails(self, literal: int) -> bool:
-        found = self.tables.get(abs(literal))
-        return literal in self.known or (found is not None and found.entails(literal))
+        denied = [*self.undecided.get(abs(literal), ()), Clause((-literal,), -1)]
+        return literal in self.known or not satisfiable(denied)
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
@@ -146,53 +131,31 @@ def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause
             ]
 
 
-def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
-    """The clauses, divided into groups that share no predicate."""
+def parts(clauses: Sequence[Clause]) -> list[tuple[set[int], list[Clause]]]:
+    """Parts of the clauses that share no predicate, by predicates (UserError: too many of them)."""
     found: list[tuple[set[int], list[Clause]]] = []
     for clause in clauses:
-        predicates, members = set(map(abs, clause.literals)), [clause]
-        apart = []
-        for others, theirs in found:
-            if predicates.isdisjoint(others):
-                apart.append((others, theirs))
-            else:
-                predicates |= others
-                members = theirs + members
-        found = [*apart, (predicates, members)]
-    return [members for _, members in found]
-
-
-def table(clauses: Sequence[Clause]) -> TruthTable:
-    """The assignments under which all clauses are true (UserError: too many predicates)."""
-    predicates = sorted({abs(literal) for clause in clauses for literal in clause.literals})
-    if len(predicates) > MOST_PREDICATES:
+        predicates = set(map(abs, clause.literals))
+        joined = [part for part in found if part[0] & predicates]
+        members = [one for _, others in joined for one in others]
+        merged = (predicates.union(*(others for others, _ in joined)), [*members, clause])
+        found = [*(part for part in found if part not in joined), merged]
+    most = max((len(predicates) for predicates, _ in found), default=0)
+    if most > MOST_PREDICATES:
         raise UserError(
-            f"{len(predicates)} predicates of the theory depend on each other; expected at most "
-            f"{MOST_PREDICATES}, whose truth table can be enumerated"
+            f"{most} predicates of the theory depend on each other; expected at most "
+            f"{MOST_PREDICATES}, of which every assignment can be tried"
         )
-    everything = (1 << (1 << len(predicates))) - 1
-    column = dict(zip(predicates, columns(len(predicates)), strict=True))
-    models = everything
-    for clause in clauses:
-        holds = 0
-        for literal in clause.literals:
-            holds |= column[literal] if literal > 0 else everything ^ column[-literal]
-        models &= holds
-    return TruthTable(predicates, models)
+    return found
 
 
-@lru_cache(maxsize=MOST_PREDICATES + 1)
-def columns(predicates: int) -> tuple[int, ...]:
-    """Each predicate's column in a truth table: bit b of column i is bit i of b."""
-    made = []
-    for place in range(predicates):
-        width = 1 << place
-        column, width = ((1 << width) - 1) << width, 2 * width
-        while width < 1 << predicates:
-            column |= column << width
-            width *= 2
-        made.append(column)
-    return tuple(made)
+def satisfiable(clauses: Sequence[Clause]) -> bool:
+    """Whether some assignment makes all clauses true."""
+    _, rest = propagate(clauses)
+    if not rest:
+        return rest is not None
+    literal = rest[0].literals[0]
+    return any(satisfiable([*rest, Clause((one,), -1)]) for one in (literal, -literal))
 
 
 ProofSet = frozenset[Literal | Rule]

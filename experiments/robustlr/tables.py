@@ -1,6 +1,6 @@
-"""The tables of the study: measured, baseline and published scores, and counts in the data."""
+"""The tables of the study: measured, baseline and published scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as OneOf
 
@@ -9,7 +9,6 @@ import pandas as pd
 from interp.extend.estimates import estimate
 from interp_experiments.robustlr import results
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table, trained
@@ -32,8 +31,12 @@ GROUPS = tuple(dict.fromkeys(edit.group for edits in CONTRAST_SETS.values() for 
 
 
 def published(*tables: int) -> pd.DataFrame:
-    """Published scores: one row per table, model, training data, set and part of the set."""
+    """Published scores: one row per table, model, training data, set and part of the set.
+
+    `column` is that of `sets` and `parts`.
+    """
     frame = published_table(__package__, "published.csv").fillna({"training": "", "part": ""})
+    frame["column"] = (frame["set"] + " " + frame["part"]).str.removesuffix(" all")
     return frame[frame["table"].isin(tables)].reset_index(drop=True)
 
 
@@ -53,15 +56,14 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     set, such as "40" or "6-7"; empty if published), average, and the sets, each followed by the
     ends of its 95% interval (low and high; NaN if published). Published averages are as printed.
     """
-    names = SETS[kind]
-    measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    means = averages(
-        results.theory_scores(results.with_baselines(rows), ["source", "model", "set"]), kind
+    rows, names = rows[rows["set"].isin(SETS[kind])], SETS[kind]
+    ours = _and_averages(rows, kind).assign(column=lambda both: both["set"])
+    ours["theories"] = ours["theories"].where(ours["set"].isin(names))
+    ours, theirs = (
+        each.replace({"column": {f"{kind} average": "average"}})
+        for each in (ours, published(*published_in))
     )
-    both = pd.concat([measured, means.drop(columns="theories").assign(column="average")])
-    theirs = published(*published_in)
-    theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
-    return _beside(both, theirs, ["average", *names], ("f1", "f1_low", "f1_high"))
+    return _beside(ours, theirs, ["average", *names], ("f1", "f1_low", "f1_high"))
 
 
 def parts(
@@ -73,10 +75,14 @@ def parts(
     """
     measured = scores(rows[rows["set"].isin(SETS[kind])], part)
     measured = measured.assign(column=measured["set"] + " " + measured[part])
-    theirs = published(*published_in)
-    theirs = theirs.assign(column=theirs["set"] + " " + theirs["part"])
     columns = [f"{name} {of}" for name in SETS[kind] for of in names]
-    return _beside(measured, theirs, columns).dropna(axis="columns", how="all")
+    return _beside(measured, published(*published_in), columns).dropna(axis="columns", how="all")
+
+
+def _and_averages(rows: pd.DataFrame, *kinds: Kind) -> pd.DataFrame:
+    theories = results.theory_scores(results.with_baselines(rows), ["source", "model", "set"])
+    means = [averages(theories, kind).assign(set=f"{kind} average") for kind in kinds]
+    return pd.concat([scores(rows), *means], ignore_index=True)
 
 
 def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
@@ -107,11 +113,10 @@ def operators(rows: pd.DataFrame) -> pd.DataFrame:
     return in_order(table, {"group": GROUPS}).reset_index(drop=True)
 
 
-def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every score on the contrast sets, without and with distractors (Figure 6)."""
+def distractors(by_stage: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every score, and the averages of both kinds, without and with distractors (Figure 6)."""
     parts = [
-        scores(rows[rows["set"].isin(SETS["contrast"])]).assign(theories_have=name)
-        for name, rows in by_stage.items()
+        _and_averages(rows, *SETS).assign(theories_have=name) for name, rows in by_stage.items()
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -181,53 +186,3 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     compared = sizes[numbers > 1].merge(rows.assign(sets=rows["set"].map(kinds)), on="model")
     by = ["begun_as", "train_set", "sets", "statements", "model"]
     return results.score_table(compared.sort_values(by, kind="stable"), by)
-
-
-def _joined_by(rule: Rule, operator: Operator) -> bool:
-    return rule.operator == operator and len(rule.body) > 1
-
-
-FEATURES: Mapping[str, Callable[[Instance], int]] = {
-    "rules": lambda one: len(one.theory.rules),
-    "facts": lambda one: len(one.theory.facts),
-    "facts with negation": lambda one: sum(not fact.positive for fact in one.theory.facts),
-    "rules with negation": lambda one: sum(
-        not all(literal.positive for literal in rule.literals) for rule in one.theory.rules
-    ),
-    "rules with conjunction": lambda one: sum(
-        _joined_by(rule, "and") or len(rule.head) > 1 for rule in one.theory.rules
-    ),
-    "rules with disjunction": lambda one: sum(_joined_by(rule, "or") for rule in one.theory.rules),
-    "statements with negation": lambda one: int(not one.statement.positive),
-}
-"""The seven features from Appendix D."""
-
-
-def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
-    """One row per feature and value: the share of each label among its instances, and n."""
-    counts = pd.DataFrame(
-        [
-            {"label": one.label.value, **{name: count(one) for name, count in FEATURES.items()}}
-            for one in instances
-        ]
-    ).melt("label", var_name="feature")
-    table = pd.crosstab([counts["feature"], counts["value"]], counts["label"])
-    table = table.reindex(columns=list(LABELS), fill_value=0).rename_axis(columns=None)
-    n = table.sum(axis=1)
-    shares = table.div(n, axis=0).assign(n=n).reset_index()
-    return in_order(shares, {"feature": list(FEATURES)}).reset_index(drop=True)
-
-
-def guess_table(features: pd.DataFrame) -> pd.DataFrame:
-    """One row per feature: how often the best guess from its value alone is right.
-
-    Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
-    without the feature), gain (the difference), and n.
-    """
-    counts = features[list(LABELS)].mul(features["n"], axis=0)
-    names = features["feature"]
-    n = features.groupby("feature", sort=False)["n"].sum()
-    accuracy = counts.max(axis=1).groupby(names, sort=False).sum() / n
-    baseline = counts.groupby(names, sort=False).sum().max(axis=1) / n
-    table = {"accuracy": accuracy, "baseline": baseline, "gain": accuracy - baseline, "n": n}
-    return pd.DataFrame(table).reset_index()

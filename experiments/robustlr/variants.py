@@ -87,16 +87,16 @@ def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
 
 
 def _rule(rule: Rule, unseen: Literal, edit: Edit) -> Rule:
-    head = tuple(one.negated for one in rule.head) if edit.denies else rule.head
+    rule = replace(rule, head=tuple(one.negated for one in rule.head) if edit.denies else rule.head)
     match edit.body:
         case "p":
-            return replace(rule, head=head)
+            return rule
         case "not p":
-            return replace(rule, body=tuple(one.negated for one in rule.body), head=head)
+            return replace(rule, body=tuple(one.negated for one in rule.body))
         case "p and t":
-            return replace(rule, body=(*rule.body, unseen), head=head, operator="and")
+            return replace(rule, body=(*rule.body, unseen), operator="and")
         case "p or t":
-            return replace(rule, body=(*rule.body, unseen), head=head, operator="or")
+            return replace(rule, body=(*rule.body, unseen), operator="or")
 
 
 def _facts(

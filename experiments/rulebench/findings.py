@@ -3,10 +3,9 @@
 import pandas as pd
 
 from interp.extend import counted, page
-from interp_experiments.findings import in_brief, matrix, model_matrix, named_section, opening
+from interp_experiments.findings import in_brief, named_section, opening
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
-from interp_experiments.scaffold import in_order
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
@@ -24,19 +23,17 @@ def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
     return opening(
         *(question, headline_numbers(results), results.cautions, results.models, said),
         leading=f"{next(iter(tables.DIMENSIONS))} score",
-        before=unreadable(results.texts),
     )
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """The score in each dimension or, if it was not measured, a blank cell and the reason."""
-    table = tables.dimensions(results).merge(tables.missing(results), how="outer")
-    table = in_order(table, {"dimension": [*tables.DIMENSIONS], "model": results.models})
-    table["note"] = table["note"].fillna(table["why"]).fillna("")
-    parts = [
-        page.headline(rows, f"{name} score", value="score", n="n", unit="questions")
-        for name, rows in table.groupby("dimension", sort=False)
-    ]
+    every, parts = tables.dimensions(results), []
+    for name, (does, _) in tables.DIMENSIONS.items():
+        rows = every[every["dimension"] == name].set_index("model").reindex(results.models)
+        rows["note"] = rows["note"].fillna(f"no prompt was measured that {does}")
+        shown = rows.rename_axis("model").reset_index()
+        parts.append(page.headline(shown, f"{name} score", value="score", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -49,49 +46,13 @@ def sizes(texts: pd.DataFrame) -> str:
     )
 
 
-def unreadable(texts: pd.DataFrame) -> list[str]:
-    """A sentence for each set in which hardly any text of some model could be parsed."""
-    unparsed = (texts["outcome"] == "unparsed").groupby([texts["set"], texts["model"]], sort=False)
-    counts = unparsed.agg(["sum", "size"]).reset_index()
-    sentences = []
-    for name, rows in counts.groupby("set", sort=False):
-        unread = rows[rows["sum"] >= 0.9 * rows["size"]]
-        if len(unread):
-            by = "" if len(unread) == len(rows) else f" by {counted(len(unread), 'model')}"
-            sentences.append(
-                f"{name}: no answer could be parsed in {unread['sum'].sum():,} of "
-                f"{unread['size'].sum():,} texts{by}, so accuracy on this set says little."
-            )
-    return sentences
-
-
-def finding_section(results: Results, compared: pd.DataFrame) -> page.Section:
+def finding_section(compared: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
-    of_models = (compared["subject"] == MODELS).astype(bool)
-    within = compared[~of_models]
-    within = within.assign(where=within["subject"] + ", " + within["set"])
-    rules = compared.loc[of_models, "name"].str.rsplit(", ", n=1).str[-1]
-    title = "Differences in accuracy"
-    between = compared[of_models].assign(rules=rules).groupby(["set", "rules"], sort=False)
-    return named_section(
+    item = page.TableItem(
+        "comparisons",
+        "Differences in accuracy that were named in advance",
         compared,
-        page.TableItem(
-            "comparisons",
-            "Differences in accuracy that were named in advance",
-            compared,
-            "Each comparison covers the questions asked in both conditions; a text without an "
-            "answer counts as wrong. clusters: golden rules.",
-        ),
-        (
-            matrix("between_settings", f"{title} between settings", within, x="model", y="where"),
-            *(
-                model_matrix(
-                    f"models_{place}",
-                    f"{title} between models: {name}, {rules} rules",
-                    rows,
-                    results.models,
-                )
-                for place, ((name, rules), rows) in enumerate(between, start=1)
-            ),
-        ),
+        "Each comparison covers the questions asked in both conditions; a text without an answer "
+        "counts as wrong. clusters: golden rules.",
     )
+    return named_section(compared, item)

@@ -8,17 +8,16 @@ Files are not trusted: whatever they contain, reading them gives items, or messa
 parts.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from interp import UserError
 from interp.extend import one_line, shortened
-from interp.extend.data import DECODER, check_fits, read_bytes, read_json, reading
+from interp.extend.data import check_fits, read_bytes, read_json, reading
 from interp_experiments.rulebench import items as kinds
 
 DATA, RULES = "test_data.json", "test_rule.json"
@@ -209,13 +208,13 @@ def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
 def _read(folder: Path, part: Part) -> _Found:
     problems: list[str] = []
     items = {}
-    for number, element in enumerate(_elements(folder / _data(part)), start=1):
+    for number, element in enumerate(_parsed(folder / _data(part), list, "list of items"), start=1):
         position = f"{number:04d}"
         given = _checked(_Item, element, _where(folder, part, position), problems)
         if given is not None:
             items[position] = given
     rules = {}
-    for id_, element in _object(folder / _rules(folder, part)).items():
+    for id_, element in _parsed(folder / _rules(folder, part), dict, "object of rules").items():
         where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
         rule = _checked(_Rule, element, where, problems)
         if rule is not None:
@@ -225,9 +224,6 @@ def _read(folder: Path, part: Part) -> _Found:
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
     """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
-    if isinstance(element, Exception):
-        problems.append(f"{where} is not JSON: {one_line(str(element))}")
-        return None
     if isinstance(element, dict) and isinstance(element.get("rule"), list):
         element = {**element, "rule": tuple(element["rule"])}
     try:
@@ -241,60 +237,21 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
         return None
 
 
-def _elements(file: Path) -> list[object]:
-    """Those that are not JSON become the error that says why."""
-    text = _text(file)
-    try:
-        found = read_json(text)
-    except (ValueError, RecursionError):
-        return list(_one_by_one(text, file))
-    if not isinstance(found, list):
-        raise UserError(f"{shortened(str(file))} holds no list of items")
-    return found
-
-
-def _one_by_one(text: str, file: Path) -> Iterator[object]:
-    """The elements of a damaged list; after a broken one, reading goes on at the next object."""
-    place = text.find("[") + 1
-    if not place:
-        raise UserError(f"{shortened(str(file))} is not a JSON list of items")
-    while start := _SPACE.match(text, place):
-        place = start.end()
-        if place >= len(text) or text[place] == "]":
-            return
-        try:
-            _, end = DECODER.raw_decode(text, place)
-            yield read_json(text[place:end])
-            place = end
-        except (ValueError, RecursionError) as error:
-            yield error
-            following = _OBJECT.search(text, place + 1)
-            place = following.start() if following else len(text)
-
-
-_SPACE = re.compile(r"[\s,]*")
-_OBJECT = re.compile(r'\{\s*"')
-
-
-def _object(file: Path) -> dict[str, object]:
-    try:
-        found = read_json(_text(file))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{shortened(str(file))} is not JSON: {one_line(str(error))}") from error
-    if not isinstance(found, dict):
-        raise UserError(f"{shortened(str(file))} does not contain a JSON object of rules")
-    return found
-
-
-def _text(file: Path) -> str:
+def _parsed(file: Path, kind: type, what: str) -> Any:
+    """The JSON value in a file, which must be of a kind, given in words."""
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")
     if file.stat().st_size <= FILE_BYTES:
         check_fits(file)
+    with reading(file):
+        content = read_bytes(file.resolve(), limit=FILE_BYTES)
+    name = shortened(str(file))
     try:
-        with reading(file):
-            return read_bytes(file.resolve(), limit=FILE_BYTES).decode("utf-8-sig")
+        found = read_json(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{shortened(str(file))} is not encoded in UTF-8; save it as UTF-8"
-        ) from error
+        raise UserError(f"{name} is not encoded in UTF-8; save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{name} is not JSON: {one_line(str(error))}") from error
+    if not isinstance(found, kind):
+        raise UserError(f"{name} is not a JSON {what}")
+    return found

@@ -24,7 +24,6 @@ from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
 from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Entry, Setting, to_prompt
-from interp_experiments.rulebench.reading import FAILURES, behavior
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:
@@ -102,10 +101,7 @@ class RuleFollowing(TrainSpec):
     def metrics(
         self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Accuracy, overall and by number of noise rules, plus the share of each kind of mistake.
-
-        A question that could not be measured counts as wrong.
-        """
+        """Accuracy, overall and by noise rules; a question that could not be measured is wrong."""
         texts = tables["completions"].set_index("prompt_id")
         right = {prompt.id: bool(texts.loc[prompt.id, "correct"]) for prompt in prompts}
         scores = {"prompts": float(len(right)), "accuracy": fmean(right.values())}
@@ -113,17 +109,6 @@ class RuleFollowing(TrainSpec):
         for noise in sorted({*self.noise} & {*noise_of.values()}):
             own = [right[id_] for id_, number in noise_of.items() if number == noise]
             scores[f"accuracy with {noise} noise"] = fmean(own)
-        if self.thought:
-            said = texts["completion"].fillna("").astype(str).to_dict()
-            found = [
-                behavior(
-                    said[prompt.id],
-                    correct=right[prompt.id],
-                    golden_place=int(prompt.factors["golden_place"]),
-                )
-                for prompt in prompts
-            ]
-            scores |= {kind: fmean(one == kind for one in found) for kind in FAILURES}
         return scores
 
     @cached_property

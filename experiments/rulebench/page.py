@@ -70,7 +70,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         glance=first_screen(results, compared),
         sections=(
-            finding_section(results, compared),
+            finding_section(compared),
             dimension_section(results, every.item),
             *setting_sections(results, cells),
             *(
@@ -115,15 +115,14 @@ def left_out(folder: StudyFolder) -> list[str]:
 def dimension_section(results: Results, cells: TableItem) -> Section:
     """Figure 2, and every number in it, from the table of accuracies."""
     table, failed = tables.dimensions(results), tables.not_measured(results)
-    lacking = " ".join(tables.missing_dimensions(results))
     return Section(
         "Five dimensions",
         "Each dimension is a mean accuracy over combinations of set and setting, which have equal "
         "weights: executing (only the golden rule), triggering (all rules), formal (rules in "
         "logic), applying (a chain of thought) and counterfactual (changed conclusions). "
-        f"n counts questions. {lacking}".strip(),
+        "n counts questions. A dimension of which no prompt was measured has no row.",
         (
-            TableItem("dimensions", "Dimensions of rule following (Figure 2)", table, lacking),
+            TableItem("dimensions", "Dimensions of rule following (Figure 2)", table),
             cells,
             *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
         ),
@@ -232,7 +231,6 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
         "Models before (base) and after (irft) tuning on questions with golden and noise rules.",
         (3, "Tuned on StringGame: few rules, without demonstrations", third, COUNTED),
         (5, "Tuned on questions of a set: golden and few rules", fifth, trained),
-        after=[TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned))],
     )
 
 
@@ -241,7 +239,6 @@ def _section(
     text: str,
     *compared: tuple[int, str, pd.DataFrame, str],
     before: Sequence[FigureItem] = (),
-    after: Sequence[TableItem] = (),
 ) -> Section:
     """Measured rows of the paper's tables, by number, with its own; a sentence where none is."""
     found = []
@@ -253,7 +250,7 @@ def _section(
             found.append(
                 scaffold.compared_item(f"table{number}", f"{name} (Table {number})", both, note)
             )
-    return Section(title, text, (*before, *found, *after))
+    return Section(title, text, (*before, *found))
 
 
 def _bars(

@@ -15,7 +15,6 @@ authors' parser counts such a text as a wrong application of the first rule.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from interp.extend.prompts import Unanswered, is_taken_back
 from interp_experiments.rulebench.denials import Found, Value
@@ -126,10 +125,6 @@ _REFUSAL = re.compile(
 )
 
 
-Behavior = Literal["right", "triggering error", "execution error", "no rule named"]
-
-FAILURES: tuple[Behavior, ...] = ("triggering error", "execution error", "no rule named")
-
 _ORDINALS = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
     "tenth",
@@ -160,16 +155,6 @@ def named_rule(text: str) -> int | None:
     applied = [match for match in mentions if match["before"] or match["after"]]
     places = [_place(match) for match in applied[:1] or mentions]
     return places[0] if len(set(places)) == 1 else None
-
-
-def behavior(text: str, *, correct: bool, golden_place: int) -> Behavior:
-    """How a text uses its rules; `golden_place` counts from 1 among the rules shown."""
-    if correct:
-        return "right"
-    named = named_rule(text)
-    if named is None:
-        return "no rule named"
-    return "execution error" if named == golden_place else "triggering error"
 
 
 def _place(match: re.Match[str]) -> int:

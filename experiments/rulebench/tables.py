@@ -1,21 +1,29 @@
 """The tables of the study of RuleBench (paper, Tables 1 to 5, Figures 2 and 4 to 6)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from interp.extend.estimates import TEXT, Estimated, Plain, Share, Table, column, estimate
-from interp.extend.statistics import grouped
 from interp.extend.training import absolute
-from interp_experiments.findings import listed
 from interp_experiments.rulebench.learning import RuleFollowing
-from interp_experiments.rulebench.reading import FAILURES, behavior
-from interp_experiments.rulebench.results import RULE, SETTING, Results, under
+from interp_experiments.rulebench.reading import named_rule
+from interp_experiments.rulebench.results import (
+    EXECUTION,
+    RULE,
+    SETTING,
+    TRIGGERING,
+    Results,
+    under,
+)
 from interp_experiments.scaffold import in_order, published_table, trained
 
 LONG_TAIL = 0.1
+
+_NO_RULE = "no rule named"
 
 RULES = "golden_rules"
 
@@ -142,11 +150,11 @@ def failures(results: Results) -> pd.DataFrame:
     changed = rows["version"] == "counterfactual"
     rows = rows[changed | ~rows["set"].isin(rows.loc[changed, "set"])]
     wrong = rows[~rows["correct"]]
-    used = [
-        behavior(text, correct=False, golden_place=int(place))
-        for text, place in zip(wrong["completion"], wrong["golden_place"], strict=True)
-    ]
-    keys, kinds = ["model", "set", "version"], pd.DataFrame({"behavior": FAILURES})
+    named = wrong["completion"].map(named_rule).astype(float)
+    golden = named == wrong["golden_place"].astype(float)
+    used = np.select([named.isna(), golden], [_NO_RULE, EXECUTION], TRIGGERING)
+    kinds = pd.DataFrame({"behavior": [TRIGGERING, EXECUTION, _NO_RULE]})
+    keys = ["model", "set", "version"]
     each = wrong.assign(used=used).merge(kinds, how="cross")
     each["correct"] = each["used"] == each["behavior"]
     accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()
@@ -217,36 +225,6 @@ def dimensions(results: Results) -> pd.DataFrame:
     table = in_order(table, {"model": results.models, "dimension": list(DIMENSIONS)})
     columns = [*keys, "score", "low", "high", "settings", "n", RULES, "note"]
     return table[columns].reset_index(drop=True)
-
-
-def missing(results: Results) -> pd.DataFrame:
-    """One row per dimension and model without a score in it: dimension, model and why, in words."""
-    rows = []
-    for name, (does, setting) in DIMENSIONS.items():
-        measured, failed = (
-            set(under(texts, **setting)["model"]) if len(texts) else set()
-            for texts in (results.texts, results.failed)
-        )
-        untried = f"no prompt that {does} has been measured yet"
-        if not measured | failed:
-            untried = f"no prompt of this study {does}"
-        tried = f"no prompt that {does} could be measured"
-        rows += [
-            {"dimension": name, "model": model, "why": tried if model in failed else untried}
-            for model in results.models
-            if model not in measured
-        ]
-    return pd.DataFrame(rows, columns=["dimension", "model", "why"])
-
-
-def missing_dimensions(results: Results) -> Iterator[str]:
-    """Sentences that name the dimensions not measured, with the reason."""
-    for of, rows in grouped(missing(results), ["dimension", "why"]):
-        why, models = str(of["why"]), list(rows["model"])
-        tried = why.endswith("could be measured")
-        which = f" for {listed(models)}" if tried or len(models) < len(results.models) else ""
-        place = " (table Not measured)" if tried else ""
-        yield f"{str(of['dimension']).capitalize()} was not measured{which}: {why}{place}."
 
 
 def not_measured(results: Results) -> pd.DataFrame:

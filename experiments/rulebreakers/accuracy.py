@@ -4,7 +4,7 @@ Shares and means describe the whole data set: each prompt counts with its weight
 intervals are over entity pairs, because answers to prompts about one entity are alike.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -95,13 +95,6 @@ def competence(results: Results) -> pd.DataFrame:
     return table.assign(why=why).rename_axis("model").reset_index()
 
 
-def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A function that adds † to the names of models that cannot be asked, for use in figures."""
-    models = competence(results)
-    marked = {name: f"{name} †" for name in models.loc[~models["competent"], "model"]}
-    return lambda table: table.assign(model=table["model"].replace(marked))
-
-
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2)."""
     factors = ["rule", "entity_group"]
@@ -118,24 +111,6 @@ def composition(results: Results) -> pd.DataFrame:
     return in_order(table.reset_index(), order).reset_index(drop=True)
 
 
-def filters(results: Results) -> pd.DataFrame:
-    """Paired accuracy without cities not completed as asked, by model and filter (Section 4.1)."""
-    geographical = results.known[results.known["entity_group"] == "geographical"]
-    rows = []
-    for model in results.models:
-        facts = geographical[geographical["model"] == model]
-        answers = results.drawn_answers[results.drawn_answers["model"] == model]
-        excluded, unknown = facts["excluded"].astype(bool), ~facts["known"].astype(bool)
-        chosen = {"all models": excluded, "own": unknown, "none": excluded & False}
-        for name, left_out in chosen.items():
-            prompts = results.drawn[~results.drawn[CLUSTER].isin(facts.loc[left_out, CLUSTER])]
-            table = paired_accuracy(replace(results, answers=answers, prompts=prompts))
-            table.insert(1, "filter", name)
-            table.insert(2, "left_out", int(left_out.sum()))
-            rows.append(table)
-    return pd.concat(rows, ignore_index=True)
-
-
 def sample_section(results: Results, parameters: TableItem) -> Section:
     """The sample, and the models asked (Figure 2, Appendix H)."""
     return Section(
@@ -149,8 +124,9 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "Composition of the sample (Figure 2)",
                 composition(results),
                 "weight: pairs in the data set per pair drawn. data_set: pairs in the data set "
-                "that the kept pairs represent; entity pairs that at least one model does not "
-                "complete as asked are excluded.",
+                "that the kept pairs represent. Cities that at least one model in the study does "
+                "not complete as asked are excluded for all (Section 4.1), so adding a model may "
+                "change these numbers.",
             ),
             parameters,
             TableItem(
@@ -158,27 +134,17 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "Models that can be asked this way",
                 competence(results),
                 "no_answer: share of prompts whose most likely token is neither option; "
-                "accepted: accuracy on non-rulebreakers. A model is marked † in figures if "
-                "no_answer is at least 0.5 or accepted is below 0.5, because its answers then "
-                "say nothing about rulebreakers.",
-            ),
-            TableItem(
-                "filters",
-                "Paired accuracy without cities not completed as asked (Section 4.1)",
-                filters(results),
-                '"all models" and the rest of this page exclude the cities that at least one model '
-                "in the study fails to complete, so adding a model may change these numbers. "
-                '"own" excludes the cities that the model itself fails to complete. left_out: '
-                "number of excluded cities, some of which may not be in the sample.",
+                "accepted: accuracy on non-rulebreakers. If no_answer is at least 0.5 or accepted "
+                "is below 0.5, the answers say nothing about rulebreakers.",
             ),
         ),
     )
 
 
-def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
-    """Figures 3 and 4; `expected` is the table of sensitivity."""
+def accuracy_section(results: Results) -> Section:
+    """Figures 3 and 4."""
     by_side, by_group = accuracy(results), accuracies(results, "rule", "entity_group")
-    mark, said = marks(results), said_outside(results.cautions)
+    said = said_outside(results.cautions)
     sides = by_side[by_side["measure"].isin(SIDES)]
     sides = sides.assign(measure=sides["measure"].map(_SIDES))
     return Section(
@@ -189,18 +155,15 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
             FigureItem(
                 "figure4_accuracy",
                 "Accuracy by side (Figure 4)",
-                lambda: _dots(mark(sides), hue="measure"),
+                lambda: _dots(sides, hue="measure"),
                 _POINTS,
             ),
             FigureItem(
                 "figure3_paired_accuracy",
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
-                lambda: _draw_groups(mark(by_group.frame), mark(expected)),
+                partial(_draw_groups, by_group.frame, by_side),
                 f"Bars: share of pairs with both sides correct. {_WHISKERS} Overall is weighted to "
-                "the data set. Solid line: paired accuracy expected if the same number of "
-                "positive answers is spread equally over both sides. Diamond: product of both "
-                "sides' accuracies, which is expected if they are independent. Dotted line: "
-                "random answers.",
+                "the data set. Dotted line: random answers.",
             ),
             TableItem(
                 "accuracy",
@@ -214,22 +177,15 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
     )
 
 
-def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
-    """Figure 3, with levels of chance (Section 3.4)."""
-    paired = table[table["measure"] == "paired"]
-    rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
-    own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
-    overall = expected[["model", "pairs", *own]].rename(columns=own).assign(group="overall")
-    by_group = paired.assign(group=rules + ", " + paired["entity_group"])
-    bars = pd.concat([overall, by_group], ignore_index=True)
+def _draw_groups(table: pd.DataFrame, overall: pd.DataFrame) -> Axes:
+    """Figure 3."""
+    rules = table["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
+    by_group = table.assign(group=rules + ", " + table["entity_group"])
+    bars = pd.concat([overall.assign(group="overall"), by_group], ignore_index=True)
+    bars = bars[bars["measure"] == "paired"]
     # Break the line after the owner, since whole names would not fit below a group of bars.
     bars = bars.assign(model=bars["model"].str.replace("/", "/\n", n=1))
     ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=_ENDS)
-    groups = bars["group"].nunique()
-    places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
-    for name, marker, size in (("chance_yes_rate", "k_", 12), ("independent_sides", "kD", 4)):
-        points = (places, expected[name], marker)
-        ax.plot(*points, markersize=size, markerfacecolor="white", markeredgewidth=1.2)
     ax.axhline(0.25, color="black", linewidth=0.8, linestyle=":")
     ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
@@ -250,58 +206,21 @@ def contrasts(results: Results) -> pd.DataFrame:
     )
 
 
-def contrast_section(results: Results) -> Section:
-    """Differences in paired accuracy, starting with the contrasts that were named in advance."""
-    return Section(
-        "Contrasts",
-        "Differences in paired accuracy, weighted to the data set. The confirmatory contrasts "
-        "were named in the code before any run and are corrected together (p_holm), so the "
-        "chance of any false finding among them is at most 5%. The others are exploratory, as is "
-        "the rest of this page. Tests and intervals take entity pairs as the unit. detectable is "
-        "the difference that a test at 5% finds with a power of 80%. Two one-sided tests, each "
-        "at 5% and not corrected, exclude all differences below excluded_below and above "
-        f"excluded_above. The smallest difference of interest is {statistics.SMALLEST:g}, which is "
-        f"one pair in ten. verdict: {statistics.DIFFERENT} if p_holm (for exploratory contrasts, "
-        f"p) is below {statistics.SIGNIFICANT:g}; otherwise {statistics.SMALLER} if the "
-        f"differences of interest are excluded, and {statistics.OPEN} if not.",
-        (
-            TableItem(
-                "contrasts",
-                "Rules, groups, phrasings and models compared",
-                contrasts(results),
-                "For phrasings and for the question's verbs, the difference is the best minus "
-                "the worst, with a simultaneous interval for all pairs. model is blank for "
-                "contrasts between models; p_holm is blank for exploratory contrasts, which are "
-                "not corrected.",
-            ),
-        ),
-    )
-
-
 def phrasings(results: Results) -> pd.DataFrame:
     """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
     rows = []
     for of, by_phrasing in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
         # Numbers that should be equal may differ by rounding errors.
         share = by_phrasing.set_index("phrasing")["accuracy"].round(12)
+        spread = {"range": share.max() - share.min(), "mean": share.mean()}
         ends = {"lowest": share.min(), "highest": share.max()}
-        at_ends = {f"{name}_phrasing": _phrasings_at(share, end) for name, end in ends.items()}
-        spread = {"range": ends["highest"] - ends["lowest"], "mean": share.mean()}
-        rows.append({**of, **spread, "sd": np.round(share.std(), 12), **ends, **at_ends})
+        rows.append({**of, **spread, "sd": np.round(share.std(), 12), **ends})
     return pd.DataFrame(rows)
-
-
-def _phrasings_at(accuracy: pd.Series, end: float) -> str:
-    """Up to two phrasings with this accuracy, or their number."""
-    names = [str(name) for name in accuracy.index[accuracy == end]]
-    number = "all" if len(names) == len(accuracy) else f"{len(names)}"
-    return ", ".join(names) if len(names) <= 2 else f"{number} phrasings"
 
 
 def phrasing_section(results: Results) -> Section:
     """Figures 7 and 8."""
-    by_phrasing, spread = accuracy(results, "phrasing"), phrasings(results)
-    by_verb, mark = accuracy(results, "question_verb"), marks(results)
+    by_phrasing, by_verb = accuracy(results, "phrasing"), accuracy(results, "question_verb")
     names = dict(zip(SIDES, ("rulebreakers", "non_rulebreakers"), strict=True))
     return Section(
         "Phrasings",
@@ -310,34 +229,33 @@ def phrasing_section(results: Results) -> Section:
             FigureItem(
                 "figure7_phrasings",
                 "Paired accuracy by phrasing (Figure 7)",
-                lambda: _draw_phrasings(mark(by_phrasing), mark(spread)),
-                "Cells: paired accuracy with its 95% interval, clustered by entity pair. range: "
-                "highest minus lowest value; SD: standard deviation over phrasings.",
+                partial(_draw_phrasings, by_phrasing),
+                "Cells: paired accuracy with its 95% interval, clustered by entity pair.",
             ),
             *(
                 FigureItem(
                     f"figure8_{name}",
                     f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
-                    partial(_draw_verbs, mark(by_verb), side=side),
+                    partial(_draw_verbs, by_verb, side=side),
                     _POINTS,
                 )
                 for side, name in names.items()
             ),
-            TableItem("phrasings", "Paired accuracy over phrasings (Appendix D)", spread),
+            TableItem(
+                "phrasings",
+                "Paired accuracy over phrasings (Appendix D)",
+                phrasings(results),
+                "range: highest minus lowest value; sd: standard deviation over phrasings.",
+            ),
             TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
             TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),
         ),
     )
 
 
-def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
-    """Figure 7, with range and SD."""
-    remarks = {
-        row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
-        for row in spread.itertuples()
-    }
+def _draw_phrasings(table: pd.DataFrame) -> Axes:
+    """Figure 7."""
     shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
-    shown = shown.assign(model=shown["model"].map(remarks))
     ax = matrix(shown, x="phrasing", y="model", value="paired_accuracy", n="pairs", interval=_ENDS)
     ax.set_ylabel("model")
     return ax
@@ -345,10 +263,6 @@ def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
 
 def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
     """Figure 8."""
-    shown = table[table["measure"] == side]
-    ax = _dots(shown, hue="question_verb")
-    # The axis begins at the next multiple of 0.05 below the lowest value.
-    least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
-    ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
+    ax = _dots(table[table["measure"] == side], hue="question_verb")
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
     return ax

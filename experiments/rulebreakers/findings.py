@@ -1,7 +1,6 @@
 """The first screen and findings of a study, computed from its tables."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
 import pandas as pd
 
@@ -11,24 +10,14 @@ from interp.extend.statistics import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
     in_brief,
-    matrix,
-    model_matrix,
     named_section,
     opening,
 )
 from interp_experiments.rulebreakers.accuracy import accuracy, competence, contrasts
-from interp_experiments.rulebreakers.knowledge import ALL, familiar, familiarity
+from interp_experiments.rulebreakers.knowledge import familiar, familiarity
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.ratios import outliers, ratios
 from interp_experiments.rulebreakers.results import CLUSTER, Results
-from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
-
-_CONTRASTS = {
-    MODEL: "Between models",
-    "rule": "Modus tollens minus disjunctive syllogism",
-    "entity_group": "Geographical minus categorical entity pairs",
-    "phrasing": "Best minus worst phrasing",
-}
+from interp_experiments.rulebreakers.sensitivity import sensitivity
 
 _ACCURACIES = {
     "paired": "paired accuracy",
@@ -45,8 +34,10 @@ def first_screen(results: Results) -> page.Glance:
     named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
     judged = accuracy(results)
     judged = judged[~judged["model"].isin(void)]
-    rules = _CONTRASTS["rule"].lower()
-    subjects = {MODEL: "Paired accuracy between models", "rule": f"Paired accuracy, {rules}"}
+    subjects = {
+        MODEL: "Paired accuracy between models",
+        "rule": "Paired accuracy, modus tollens minus disjunctive syllogism",
+    }
     said = [
         *([sides(judged)] if len(judged) else []),
         *(
@@ -129,63 +120,19 @@ def confirmatory(results: Results) -> pd.DataFrame:
 
 
 def finding_section(results: Results) -> page.Section:
-    """Matrices of the contrasts named in advance, and other findings on each model."""
-    table = confirmatory(results)
-    of_models = table["factor"] == MODEL
-    within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
-    title = "Differences in paired accuracy"
-    matrices = (
-        model_matrix("between_models", f"{title} between models", table[of_models], results.models),
-        matrix("within_models", f"{title} within each model", within, x="compared"),
+    """The contrasts, of which some were named in advance."""
+    table = contrasts(results)
+    item = page.TableItem(
+        "contrasts",
+        "Rules, groups, phrasings and models compared",
+        table,
+        "Differences in paired accuracy, weighted to the data set. Exploratory contrasts are not "
+        "corrected: p_holm is blank, and the verdict is by p. For phrasings and for the question's "
+        "verbs, the difference is the best minus the worst, with a simultaneous interval for all "
+        "pairs. detectable: the difference that a test at 5% finds with a power of 80%. model is "
+        "blank for contrasts between models.",
     )
-    note = (
-        "above chance: the interval of paired accuracy lies above the paired accuracy of guesses "
-        "with the same rate of positive answers on both sides (the rate is taken as known). "
-        "rejects less: rulebreakers are rejected less often than their counterparts are accepted, "
-        "and the intervals do not overlap. order within pairs: concordance. confidence: "
-        "confidence in right answers minus confidence in wrong answers, in pairs with positive "
-        "answers on both sides. familiarity: familiarity of recognized cities minus that of "
-        "failed cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why the "
-        "answers say nothing about rulebreakers; blank if they do."
-    )
-    item = page.TableItem("findings", "What each model shows", finding_table(results), note)
-    text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
-    return named_section(table, item, matrices, text=text)
-
-
-def finding_table(results: Results) -> pd.DataFrame:
-    """One row per model: its findings in words and numbers; blank if they do not apply."""
-    cities, gap = familiarity(results), _gap(accuracy(results))
-    tables = (
-        sensitivity(results),
-        competence(results),
-        confidence(results),
-        cities[cities["cities"] == ALL],
-    )
-    by_model = [table.set_index("model").to_dict("index") for table in tables]
-    rows = []
-    for model in results.models:
-        order, competent, sure, known = (of_model[model] for of_model in by_model)
-        auroc = [float(order[f"auroc{end}"]) for end in ("", "_low", "_high")]
-        rows.append(
-            {
-                "model": model,
-                "above_chance": _shown(order["paired_low"] - order["chance_yes_rate"]),
-                "rejects_less": _shown(gap[model]),
-                "order_within_pairs": _found(order, "concordance"),
-                "auroc_over_all_prompts": page.with_interval(*auroc, decimals=3),
-                "confidence": _found(sure, "difference"),
-                "familiarity": _found(known, "difference"),
-                "cannot_be_asked": competent["why"],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _found(row: Mapping[Hashable, Any], value: str) -> str:
-    number = page.with_interval(*(float(row[name]) for name in (value, "low", "high")), decimals=3)
-    p = "" if pd.isna(row["p_holm"]) else f"p {page.number_text(row['p_holm'], p_value=True)}"
-    return ", ".join(filter(None, [row["finding"], number, p]))
+    return named_section(table[table["status"] == CONFIRMATORY], item, EXPLORATORY)
 
 
 def _gap(table: pd.DataFrame) -> pd.Series:
@@ -193,11 +140,6 @@ def _gap(table: pd.DataFrame) -> pd.Series:
     rows = table.set_index(["measure", "model"])
     broken, kept = (rows.loc[side] for side in SIDES)
     return kept["low"] - broken["high"]
-
-
-def _shown(gap: float) -> str:
-    """Whether a gap between intervals is above 0; "not tested" without intervals."""
-    return "not tested" if pd.isna(gap) else "yes" if gap > 0 else "no"
 
 
 def sides(table: pd.DataFrame) -> str:

@@ -1,6 +1,7 @@
 """Familiarity of recognized and failed cities (Section 6), and what it measures."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,16 +10,11 @@ from matplotlib.axes import Axes
 from interp.extend import counted
 from interp.extend.page import FigureItem, Number, Section, TableItem, n_units
 from interp.extend.statistics import ClusterContrast, cluster_contrast, table_by
-from interp_experiments.findings import listed
 from interp_experiments.rulebreakers import sensitivity
-from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 
 ALL = "all"
 """All cities, by the first token of the country, as in the paper: the comparison that is tested."""
-
-AFTER_ECHO = "all, after an echo"
-"""All cities, by the first token in a reply that first repeats the sentence."""
 
 _MORE, _LESS = "recognized more familiar", "recognized less familiar"
 _GROUPS = ("recognized", "failed")
@@ -37,7 +33,7 @@ def familiarity(results: Results) -> pd.DataFrame:
     others = (
         ("own first token", pairs[pairs["shared_with"] == 0], "familiarity"),
         ("all, by P(whole name)", pairs, "whole_name"),
-        (AFTER_ECHO, pairs.dropna(subset="after_echo"), "after_echo"),
+        ("all, after an echo", pairs.dropna(subset="after_echo"), "after_echo"),
     )
     described = [
         _compared(own, results, value).assign(cities=name, finding="", p=np.nan)
@@ -84,14 +80,23 @@ def familiar(table: pd.DataFrame) -> str:
 
 def knowledge_section(results: Results) -> Section:
     """Figure 6 and the knowledge filter."""
-    table, shared = familiarity(results), shared_first_tokens(results)
+    table = familiarity(results)
     return Section(
         "Knowledge and familiarity",
         'Familiarity is the probability of the first token of the country after "Complete the '
-        f'sentence: [city] is in", as in the paper. {_echoes(echoing(results))} '
-        f"{first_letters(shared)}",
+        'sentence: [city] is in", as in the paper. A reply that begins by repeating the sentence '
+        "makes it low even for known facts, and a token that begins several countries cannot tell "
+        "them apart; the further rows of the table do not depend on this.",
         (
-            *_figures(results, table),
+            FigureItem(
+                "figure6_familiarity",
+                "Familiarity of recognized and failed cities (Figure 6)",
+                partial(draw_familiarity, table[table["cities"] == ALL], results.pairs()),
+                "Dots: cities (a city is in both groups if only some of its pairs are "
+                "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
+                "95% interval, bootstrap over cities; n: cities. p: from the same bootstrap, "
+                "corrected by Holm's method over the models.",
+            ),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
@@ -102,13 +107,6 @@ def knowledge_section(results: Results) -> Section:
                 "probability of the country's whole name and after an echo. Columns that end in "
                 "_paper are Welch's test over pairs of prompts, as in the paper, which counts a "
                 "city once per question and so finds differences where none exist.",
-            ),
-            TableItem(
-                "shared_first_tokens",
-                "Countries that share their first token with another",
-                shared,
-                "answers: countries of the cities asked about; sharing: those whose first token "
-                "also begins another country or type.",
             ),
             TableItem(
                 "facts_by_wording",
@@ -129,30 +127,8 @@ def knowledge_section(results: Results) -> Section:
     )
 
 
-def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
-    mark, pairs = marks(results), results.pairs()
-    yield FigureItem(
-        "figure6_familiarity",
-        "Familiarity of recognized and failed cities (Figure 6)",
-        lambda: draw_familiarity(mark(table[table["cities"] == ALL]), mark(pairs)),
-        "Dots: cities (a city is in both groups if only some of its pairs are "
-        "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
-        "95% interval, bootstrap over cities; n: cities. p: from the same bootstrap, "
-        "corrected by Holm's method over the models.",
-    )
-    echoed = table[table["cities"] == AFTER_ECHO]
-    if len(echoed):
-        replies = pairs.assign(familiarity=pairs["after_echo"])
-        yield FigureItem(
-            "familiarity_after_echo",
-            "Familiarity after an echo of recognized and failed cities",
-            lambda: draw_familiarity(mark(echoed), mark(replies)),
-            "As in the figure above, but for a reply that first repeats the sentence; not tested.",
-        )
-
-
 def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
-    """Figure 6, with a dot per city: rows of `familiarity` about one set, and `Results.pairs`."""
+    """Figure 6, with a dot per city: rows of `familiarity` about all, and `Results.pairs`."""
     columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
     means = pd.concat(
         table[["model", "p_holm", *(f"{name}_{group}" for name in columns)]]
@@ -163,49 +139,6 @@ def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
     cities = pairs.dropna(subset="familiarity").groupby(["model", CLUSTER, "group"], sort=False)
     dots = cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
     return sensitivity.draw_clusters(dots, means, x="familiarity")
-
-
-def echoing(results: Results) -> pd.DataFrame:
-    """By model: cities asked about, and those after which it repeats the sentence, if measured."""
-    cities = results.cities().reindex(columns=["model", "echoes"]).dropna()
-    grouped = cities.astype({"echoes": bool}).groupby("model", sort=False)["echoes"]
-    return grouped.agg(cities="size", echoes="sum").reset_index()
-
-
-def _echoes(counted_by_model: pd.DataFrame) -> str:
-    if counted_by_model.empty:
-        return "The folder has no familiarity after an echo; a new run of the study measures it."
-    parts = [
-        f"{row.echoes} of {row.cities} for {row.model}" for row in counted_by_model.itertuples()
-    ]
-    return (
-        f"Replies that begin by repeating the sentence ({listed(parts)}) make it low even for "
-        "known facts; familiarity after an echo, shown beside it, does not depend on this."
-    )
-
-
-def shared_first_tokens(results: Results) -> pd.DataFrame:
-    """By model: the numbers of countries (answers) and of those sharing a first token (sharing)."""
-    cities = results.cities()
-    answers = cities.assign(shared=cities["shared_with"] > 0)
-    grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
-    return grouped.agg(answers="size", sharing="sum").reset_index()
-
-
-def first_letters(shared: pd.DataFrame) -> str:
-    """A sentence on what familiarity measures, given how many countries share their first token."""
-    most = shared[shared["sharing"] > shared["answers"] / 2]
-    if most.empty:
-        return (
-            "Most countries share their first token with no other country, so familiarity "
-            "distinguishes them."
-        )
-    parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
-    return (
-        "Most countries share their first token with another country "
-        f"({listed(parts)}), so familiarity is little more than the probability of the "
-        "beginning of the name, such as its first letter, and cannot distinguish these countries."
-    )
 
 
 def familiarity_numbers(results: Results) -> Iterator[Number]:

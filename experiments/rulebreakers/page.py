@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 
-import pandas as pd
-
-from interp import Attributions, StudyFolder
+from interp import StudyFolder
 from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
 from interp.extend.results import model_parameters
 from interp_experiments.rulebreakers import accuracy, entities, findings, knowledge, ratios
 from interp_experiments.rulebreakers import sensitivity as sides
-from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import CLUSTER, EXAMPLE_PAIRS, Results, read_results
+from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
 from interp_experiments.scaffold import choice_section, paper_report
 from interp_probes.ledger.page import ledger_section, ledger_sections
 from interp_probes.ledger.results import measured, read_ledger
@@ -30,7 +27,6 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements in a study's folder."""
     results = read_results(folder)
-    told_apart = sides.sensitivity(results)
     return paper_report(
         folder,
         title="RULEBREAKERS",
@@ -47,10 +43,9 @@ def report_of(folder: StudyFolder) -> Report:
         sections=(
             findings.finding_section(results),
             accuracy.sample_section(results, model_parameters(folder.runs["answers"])),
-            accuracy.accuracy_section(results, told_apart),
+            accuracy.accuracy_section(results),
             choice_section(results.answers, results.prompts, results.options, CLUSTER),
-            sides.sensitivity_section(results, told_apart),
-            accuracy.contrast_section(results),
+            sides.sensitivity_section(results),
             knowledge.knowledge_section(results),
             *_ledger(folder),
             ratios.attribution_section(results),
@@ -58,7 +53,6 @@ def report_of(folder: StudyFolder) -> Report:
             probe_section(results),
             accuracy.phrasing_section(results),
             entities.entity_section(results),
-            example_section(results),
         ),
         prompts=results.prompts,
         answers=results.answers,
@@ -118,32 +112,3 @@ def probe_section(results: Results) -> Section:
             ),
         ),
     )
-
-
-def example_section(results: Results) -> Section:
-    """Token heat maps."""
-    if results.examples.empty:
-        return Section(
-            "Examples", "For every example, at least one model does not complete the entity pair."
-        )
-    heat_maps = []
-    for model in results.models:
-        answers = results.example_answers[results.example_answers["model"] == model]
-        pair = example_pair(results.examples, answers)
-        heat_maps += Attributions.of(results.example_run).heat_maps(pair, answers, pairs=1)
-    return Section(
-        "Examples",
-        "Each token's share of the score, with the two sides of a pair one below the other. For "
-        f"each model, the first of up to {EXAMPLE_PAIRS} pairs whose rulebreaker it answers "
-        "incorrectly, or the first pair if there is none.",
-        tuple(heat_maps),
-    )
-
-
-def example_pair(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The first pair whose rulebreaker is answered incorrectly, or the first pair if none is."""
-    correct = prompts["prompt_id"].map(answers.set_index("prompt_id")["correct"]).eq(True)
-    failed = prompts.loc[(prompts["side"] == SIDES[0]) & ~correct, "pair_id"]
-    first = failed.iloc[0] if len(failed) else prompts["pair_id"].iloc[0]
-    chosen: pd.DataFrame = prompts[prompts["pair_id"] == first]
-    return chosen

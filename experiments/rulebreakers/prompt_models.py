@@ -1,15 +1,9 @@
 """Correlates of correct answers across prompts: a logistic regression clustered by entity pair.
 
-1. Keep the prompts of rulebreakers, and of these the ones whose rule, phrasing and verb occur with
-   both outcomes.
-2. Standardize the predictors, and write predictors and factors as a matrix. A constant predictor is
-   undefined and left out.
-3. Stop with a note if no estimate exists: the outcome is constant, or the columns are linearly
-   dependent, separate the outcomes, or depend on a single entity pair. First try fewer factors.
-4. Fit generalized estimating equations (Liang and Zeger, 1986, Biometrika 73) with independence as
-   the working correlation, so that the estimates are those of an ordinary logistic regression. The
-   standard errors are robust to any correlation within entity pairs, with the correction of Mancl
-   and DeRouen (2001, Biometrics 57) for few clusters.
+Generalized estimating equations (Liang and Zeger, 1986, Biometrika 73) with independence as the
+working correlation: the estimates are those of an ordinary logistic regression. The standard errors
+are robust to any correlation within entity pairs, with the correction of Mancl and DeRouen (2001,
+Biometrics 57) for few clusters.
 """
 
 import warnings
@@ -69,12 +63,12 @@ def prompt_models(results: Results) -> pd.DataFrame:
 
 def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     """The regression of one model and method, adjusted for as many factors as can be estimated."""
-    if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
+    if without_constant_levels(rows, FACTORS).empty:
         why = "left out: all answers are alike within each rule, phrasing or verb"
-        table = _table({}, dict.fromkeys(PREDICTORS, why))
+        table = pd.DataFrame({"term": PREDICTORS, **dict.fromkeys(NUMBERS, np.nan), "note": why})
         return table.assign(n=0, clusters=0, left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
-        used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
+        used = without_constant_levels(rows, FACTORS[:count])
         varying = [name for name in FACTORS[:count] if used[name].nunique() > 1]
         table = regression(used, varying)
         if table["estimate"].notna().any():
@@ -82,26 +76,20 @@ def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     entities = used[CLUSTER].nunique()
     if entities < FEWEST and table["p"].notna().any():
         table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
-    return table.assign(
-        n=len(used),
-        clusters=entities,
-        left_out=len(rows) - len(used),
-        adjusted_for=", ".join(varying),
-    )
+    counts = {"n": len(used), "clusters": entities, "left_out": len(rows) - len(used)}
+    return table.assign(**counts, adjusted_for=", ".join(varying))
 
 
 def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """The coefficients of the predictors, with tests over entity pairs, however few there are.
 
     Rows hold correct, entity_pair, the predictors, and the factors, with at least two values each.
+    Predictors are standardized; one that is the same for all prompts is undefined and left out.
     """
     values = rows[list(PREDICTORS)].astype(float)
     # Values that differ only by rounding are constant.
     varies = values.max() - values.min() > 1e-12 * values.abs().max()
-    names = [name for name in PREDICTORS if varies[name]]
-    same = "undefined: it is the same for all prompts"
-    notes = {name: "" if varies[name] else same for name in PREDICTORS}
-    values = values[names]
+    values = values.loc[:, varies]
     dummies = [
         pd.get_dummies(rows[name].astype(str), prefix=name, drop_first=True, dtype=float)
         for name in factors
@@ -111,12 +99,22 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     outcomes, clusters = rows["correct"].to_numpy(dtype=float), pd.factorize(rows[CLUSTER])[0]
     reason = _undefined(design, outcomes, clusters)
     fit = None if reason else _fit(design, outcomes, clusters)
+    table = pd.DataFrame(np.nan, index=varies.index, columns=["estimate", "se", "df"])
+    table["note"] = np.where(varies, "", "undefined: it is the same for all prompts")
     if fit is None:
-        reason = reason or "the search for the estimates did not converge"
-        return _table({}, {**notes, **dict.fromkeys(names, f"undefined: {reason}")})
-    freedom = float(clusters.max() + 1 - _between(design, clusters))
-    found = zip(names, *(column[1:] for column in fit), strict=False)
-    return _table({name: (estimate, error, freedom) for name, estimate, error in found}, notes)
+        why = reason or "the search for the estimates did not converge"
+        table.loc[varies, "note"] = f"undefined: {why}"
+    else:
+        freedom = clusters.max() + 1 - _between(design, clusters)
+        own = [column[1 : 1 + values.shape[1]] for column in fit]
+        table.loc[varies, ["estimate", "se"]] = np.column_stack(own)
+        table.loc[varies, "df"] = float(freedom)
+    table["t"] = table["estimate"] / table["se"]
+    half = student.ppf(UPPER, table["df"]) * table["se"]
+    table = table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
+    table["p"] = 2 * student.sf(table["t"].abs(), table["df"])
+    table["odds_ratio"] = np.exp(table["estimate"])
+    return table.rename_axis("term").reset_index()[["term", *NUMBERS, "note"]]
 
 
 def _undefined(
@@ -183,28 +181,15 @@ def _between(design: Float[np.ndarray, "rows columns"], clusters: np.ndarray) ->
     return int((np.abs(design - means[clusters]).max(axis=0) < 1e-9).sum())
 
 
-def _table(tests: dict[str, tuple[float, float, float]], notes: dict[str, str]) -> pd.DataFrame:
-    table = pd.DataFrame(tests, index=["estimate", "se", "df"], dtype=float).T
-    table = table.reindex(list(PREDICTORS)).rename_axis("term").reset_index()
-    estimate, error, df = (table[name] for name in ("estimate", "se", "df"))
-    t, half = estimate / error, student.ppf(UPPER, df) * error
-    table = table.assign(low=estimate - half, high=estimate + half, t=t)
-    table = table.assign(p=2 * student.sf(t.abs(), df), odds_ratio=np.exp(estimate))
-    notes_of_all = [notes.get(name, "") for name in PREDICTORS]
-    return table.assign(note=notes_of_all)[["term", *NUMBERS, "note"]]
-
-
-def without_constant_levels(
-    rows: pd.DataFrame, *, outcome: str, factors: Sequence[str]
-) -> pd.DataFrame:
-    """The rows in which the level of every factor occurs with both outcomes.
+def without_constant_levels(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
+    """The rows in which the level of every factor occurs with right and with wrong answers.
 
     Omitting a level, whose infinite effect explains its rows, may leave another with one outcome.
     """
     while True:
         kept = pd.Series(True, index=rows.index)
         for factor in factors:
-            kept &= rows.groupby(factor, observed=True)[outcome].transform("nunique") > 1
+            kept &= rows.groupby(factor, observed=True)["correct"].transform("nunique") > 1
         if kept.all():
             return rows
         rows = rows[kept]

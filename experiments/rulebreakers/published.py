@@ -48,7 +48,6 @@ def load_located(source: str | Path) -> Located:
         ) from error
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
-    _check_ids(located)
     pairs: defaultdict[str, list[tuple[str, Instance]]] = defaultdict(list)
     for where, instance in located:
         pairs[instance.pair_id].append((where, instance))
@@ -98,14 +97,8 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
-    if rule and form and rule != form:
-        raise UserError(
-            f"rulebreaker_type is {named!r}, but premise1 is {shortened(premise1)!r}, as in "
-            f"{form}; correct one of them"
-        )
-    found = rule or form
+    found = _RULE_NAMES.get(named.lower().replace("_", " "), form)
     if found is None:
         raise UserError(
             f"rulebreaker_type is {shortened(named, 60)!r} and premise1 neither begins with 'If' "
@@ -114,28 +107,14 @@ def _rule(named: str, premise1: str) -> str:
     return found
 
 
-def _check_ids(located: Located) -> None:
-    places: dict[str, str] = {}
-
-    def check(row: tuple[str, Instance]) -> None:
-        where, instance = row
-        first = places.setdefault(instance.id, where)
-        if first != where:
-            raise UserError(
-                f"the id {shortened(instance.id, 60)!r} occurs twice, first in {first}; ids must "
-                "be unique"
-            )
-
-    parse_each(((row[0], row) for row in located), check)
-
-
 def _check_pair(sides: Located) -> None:
-    if len(sides) != 2:
+    (where, one), *others = sides
+    if [other.label for _, other in others] != [not one.label]:
         raise UserError(
-            f"{shortened(sides[0][1].id, 60)!r} has no counterpart; every rulebreaker ID_rb needs "
-            "a non-rulebreaker ID_nonrb"
+            f"{shortened(one.id, 60)!r} ({where}) has {len(others)} other rows with its number; "
+            "every rulebreaker ID_rb needs exactly one counterpart ID_nonrb"
         )
-    (where, one), (_, other) = sides
+    ((_, other),) = others
     for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
         got, expected = getattr(other, field), getattr(one, field)
         if got != expected:

@@ -6,21 +6,18 @@ from pathlib import Path
 import pandas as pd
 
 from interp import Attributions, StudyFolder, UserError
-from interp.extend import InFolder, RunFolder, shortened
+from interp.extend import InFolder, shortened
 from interp.extend.cautions import Caution, cautions_on, ordered
 from interp.extend.results import pairs_of, whole_pairs
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.facts import show
 
-STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
+STAGES = ("answers", "familiarity", "knowledge", "residuals")
 
 CLUSTER = "entity_pair"
 
 WEIGHT = "weight"
 """Column: the number of prompts in the data set that a prompt represents."""
-
-EXAMPLE_PAIRS = 8
-"""Number of pairs searched for each model's first failure, which is shown token by token."""
 
 ENTITY = ["category", "entity_b"]
 """Each B has only one A."""
@@ -34,7 +31,6 @@ class Results:
     drawn: pd.DataFrame
     """Complete pairs; also question_verb and entity_pair, such as "Stockholm (Sweden)", of both
     sides."""
-    drawn_answers: pd.DataFrame
     prompts: pd.DataFrame
     """The drawn prompts, without those about excluded entity pairs."""
     answers: pd.DataFrame
@@ -43,9 +39,6 @@ class Results:
     options: pd.DataFrame
     familiarity: pd.DataFrame
     """By model and entity pair; shared_with counts other answers with the same first token."""
-    known: pd.DataFrame
-    """By model and entity pair: known (completed as asked); excluded (geographical, and some model
-    fails)."""
     unknown: pd.DataFrame
     """Entity pairs that a model failed to complete: excluded, the models that failed,
     completions."""
@@ -54,10 +47,6 @@ class Results:
     probed: pd.DataFrame
     """Without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
-    example_run: RunFolder
-    examples: pd.DataFrame
-    """Without prompts about excluded entity pairs."""
-    example_answers: pd.DataFrame
     worded: pd.DataFrame = field(default_factory=pd.DataFrame)
     """`KnownFacts.by_wording`."""
     cautions: tuple[Caution, ...] = ()
@@ -97,7 +86,7 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage has no measurements, or no pair is completed by every model.
     """
     study.require(*STAGES)
-    asked, familiar, completed, probed, shown = (study.runs[stage] for stage in STAGES)
+    asked, familiar, completed, probed = (study.runs[stage] for stage in STAGES)
     answers, facts = asked.table("answers"), familiar.table("prompts")
     if (answers["error"] != "").all():
         raise UserError(
@@ -124,8 +113,6 @@ def read_results(study: StudyFolder) -> Results:
             "(knowledge/ has the completions); use models that complete the facts"
         )
     about = facts[["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]]
-    known = knowledge[["model", "prompt_id", "known"]].merge(about.iloc[:, :3], on="prompt_id")
-    known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
     given, options = _of(answers, prompts), _of(asked.table("option_probabilities"), prompts)
     familiarity = show.flag_shared(familiar.table("familiarity"), facts)
     models = InFolder(asked).facts()
@@ -133,20 +120,15 @@ def read_results(study: StudyFolder) -> Results:
     return Results(
         models=tuple(answers["model"].unique()),
         drawn=drawn,
-        drawn_answers=_of(answers, drawn),
         prompts=prompts,
         answers=given,
         ratios=_of(Attributions.of(asked).ratios(), prompts),
         options=options,
         familiarity=familiarity.merge(about, on="prompt_id").drop(columns="prompt_id"),
-        known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
-        example_run=shown,
-        examples=_without(shown.table("prompts"), unknown),
-        example_answers=shown.table("answers"),
         worded=known_facts.by_wording,
         cautions=ordered([*cautions, *show.leading(show.in_wordings(familiarity))]),
     )

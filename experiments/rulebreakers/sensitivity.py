@@ -1,13 +1,14 @@
 """Whether models distinguish the sides of a pair, and are surer when they are right."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.extend import figures, page, statistics
-from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
+from interp_experiments.rulebreakers.accuracy import paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 
@@ -150,9 +151,9 @@ def _both_accepted(positive: pd.DataFrame) -> pd.DataFrame:
     return both.assign(difference=right - wrong)
 
 
-def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> page.Section:
+def sensitivity_section(results: Results) -> page.Section:
     """Figure 5, and the table `sensitivity`."""
-    table, mark = confidence(results), marks(results)
+    table = confidence(results)
     compared = _both_accepted(positive_answers(results))
     return page.Section(
         "Sensitivity and confidence",
@@ -164,7 +165,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> page.Sect
             page.TableItem(
                 "sensitivity",
                 "How well the sides are distinguished",
-                told_apart,
+                sensitivity(results),
                 "concordance: share of pairs in which the relative probability of the positive "
                 "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
                 "p of its difference from one half are those of a share over entity pairs, which "
@@ -176,7 +177,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> page.Sect
             page.FigureItem(
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
-                lambda: _draw_confidence(mark(table), mark(compared)),
+                partial(_draw_confidence, table, compared),
                 "Dots: mean difference for one entity pair, over pairs of prompts both of which "
                 "are answered positively; area: number of pairs. Large points: mean over pairs; "
                 "whiskers: 95% interval, clustered by entity pair; n: entity pairs. p: "

@@ -23,6 +23,9 @@ PROBED_PAIRS = 960
 
 LEDGER_PAIRS = 240
 
+EXAMPLE_PAIRS = 8
+"""Shown token by token in the browser of pairs."""
+
 
 class RulebreakersStudy(Study):
     """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
@@ -44,7 +47,6 @@ class RulebreakersStudy(Study):
         """Answers and attributions, knowledge, residual streams, and examples."""
         from interp import load_facts
         from interp.extend import find_system
-        from interp_experiments.rulebreakers.results import EXAMPLE_PAIRS
 
         seed, data = source.seed, source.data
         whole = find_system("rulebreakers").prompts(seed=seed, data=data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from interp import Completion, Prompt, PromptSet, System, UserError, organism_card, organism_names
 from interp.extend import shortened
 from interp.extend.data import parse_each
-from interp.extend.prompts import FACT_SIDE, Contrast, Filter, mentions
+from interp.extend.prompts import FACT_SIDE, Contrast, Filter, longer_names, mentions
 from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import Located, load_located, load_published
@@ -135,8 +135,8 @@ def published_pairs(located: Located) -> list[instances.EntityPair]:
 def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, str]) -> PromptSet:
     """One completion prompt for each entity pair, in order."""
     names = {pair.entity_a: (pair.entity_a, *instances.aliases(pair.entity_a)) for pair in pairs}
-    others = {entity_a: _other_names(entity_a, names) for entity_a in names}
-    prompts = [_fact_prompt(pair, names[pair.entity_a], others[pair.entity_a]) for pair in pairs]
+    longer = longer_names(name for own in names.values() for name in own)
+    prompts = [_fact_prompt(pair, names[pair.entity_a], longer) for pair in pairs]
     return PromptSet(
         system="rulebreakers",
         sides=(FACT_SIDE,),
@@ -147,11 +147,16 @@ def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, 
     )
 
 
-def _fact_prompt(pair: instances.EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
+def _fact_prompt(
+    pair: instances.EntityPair, names: Sequence[str], longer: Mapping[str, Sequence[str]]
+) -> Prompt:
     # The published cities are capitals.
     plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
     if pair.entity_group == "categorical":
         plain, question = "is a kind of", f"What type of thing is {pair.entity_b}?"
+    # Names of other answers: "South Sudan" is not "Sudan".
+    holding = {other for name in names for other in longer[name]}.difference(names)
+    others = [*(name for name in longer if name in holding), *instances.lookalikes(pair.entity_a)]
     # A model that repeats "Mexico City" has not named "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
     return Prompt(
@@ -169,15 +174,6 @@ def _fact_prompt(pair: instances.EntityPair, names: Sequence[str], others: Seque
             "text_plain": f"{pair.entity_b} {plain}",
             "text_question": question,
         },
-    )
-
-
-def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names that contain `entity_a` but refer to another entity: "South Sudan" for "Sudan"."""
-    own = names[entity_a]
-    of_answers = [name for other, names_ in names.items() if other != entity_a for name in names_]
-    return [name for name in of_answers if mentions(name, own)] + list(
-        instances.lookalikes(entity_a)
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from interp.statistics.decisions import (
     holm,
     out_of_reach,
 )
+from interp.statistics.discrimination import mean_concordance
 from interp.statistics.means import ClusterMean, cluster_mean, least_p
 from interp.statistics.proportions import proportions
 
@@ -46,6 +47,10 @@ ABOVE, BELOW, EQUAL = "above", "below", "not different"
 
 FEW_SIDES = 3
 """If there are more sides than this, only the accuracies over prompts and groups are given."""
+
+
+_ENDS = ("low", "high")
+_mean_over_units = partial(mean_concordance, cluster="unit", weight="weight")
 
 
 class Sample:
@@ -103,24 +108,24 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     Columns are model and reading; accuracy (over prompts), low, high; paired_accuracy (the share of
     pairs, or groups, whose members are all correct), paired_low, paired_high; {side}_accuracy with
     its interval, if there are two or three sides; outside (share of prompts whose reply is outside
-    the options) and tied (share of prompts with several equally probable answers); p and p_holm, of
-    a mean difference of 0 between the accuracy and the better baseline; p_holm_least (the smallest
-    p_holm that so many tests of so few clusters allow; if no test can be significant, verdicts are
-    `UNTESTED`); compared (that baseline), verdict; p_chance, p_holm_chance and verdict_chance, the
-    same for chance; prompts (judged), pairs, clusters and note. In all shares, prompts count by
-    their weights. Intervals are those of `interp.statistics.proportions`, p that of `mean_over`
-    over the same clusters (pairs if there are no clusters); both p_holm are corrected over all
-    tests of the table (Holm, 1979). Each reading has credit, tied and, if known, outside, by
-    prompt_id.
+    the options) and tied (share of prompts with several equally probable answers); over, over_low,
+    over_high: the accuracy minus that of the better baseline; p and p_holm, of a difference of 0;
+    p_holm_least (the smallest p_holm that so many tests of so few clusters allow; if no test can be
+    significant, verdicts are `UNTESTED`); compared (that baseline), verdict; columns that end in
+    _chance: the same for chance; prompts (judged), pairs, clusters and note. In all shares, prompts
+    count by their weights. Intervals and p of accuracies and differences are those of
+    `mean_concordance` over clusters (pairs if there are none), so p is at most 0.05 if and only if
+    the interval excludes 0; where all prompts have as many options, over_chance is the accuracy
+    minus one number, and so are its ends. Intervals of pairs and sides are those of `proportions`.
+    Both p_holm are corrected over all tests of the table (Holm, 1979). Each reading has credit,
+    tied and, if known, outside, by prompt_id.
     """
-    prompts = sample.prompts[["prompt_id", "unit", "weight"]]
     # One family of tests, since a reader would notice a difference from either baseline.
     tests = corrected(
         [
-            {"baseline": name, **asdict(mean_over(prompts.assign(over=over)))}
+            {"baseline": name, **asdict(_over(sample, credits["credit"], sample.baselines[name]))}
             for name in dict.fromkeys([sample.better, CHANCE])
             for credits in readings.values()
-            for over in [prompts["prompt_id"].map(credits["credit"] - sample.baselines[name])]
         ]
     )
     tested = tests["p_holm"].mask(out_of_reach(tests))
@@ -136,7 +141,9 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     table = pd.DataFrame(rows).assign(compared=sample.better)
     table[HOLM_LEAST] = tests[HOLM_LEAST].max()
     for name, ending in ((sample.better, ""), (CHANCE, "_chance")):
-        table = table.join(of[name][["p", "p_holm", "verdict"]].add_suffix(ending))
+        columns = {"mean": f"over{ending}", **{end: f"over{ending}_{end}" for end in _ENDS}}
+        columns |= {own: f"{own}{ending}" for own in ("p", "p_holm", "verdict")}
+        table = table.join(of[name][[*columns]].rename(columns=columns))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, credits.to_frame("credit"))}
@@ -144,10 +151,11 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         for name, credits in reversed([*sample.baselines.items()])
     ]
     table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
-    sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", "low", "high")]
+    sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", *_ENDS)]
     first = ["accuracy", "low", "high", "paired_accuracy", "paired_low", "paired_high", *sides]
-    last = ["outside", "tied", "p", "p_holm", "compared", "verdict"]
-    last += ["p_chance", "p_holm_chance", "verdict_chance", HOLM_LEAST]
+    over = [f"over{own}{end}" for own in ("", "_chance") for end in ("", "_low", "_high")]
+    last = ["outside", "tied", *over[:3], "p", "p_holm", "compared", "verdict"]
+    last += [*over[3:], "p_chance", "p_holm_chance", "verdict_chance", HOLM_LEAST]
     last += ["prompts", "pairs", "clusters"]
     table = table.reindex(columns=["model", "reading", *first, *last, "note"])
     return table.fillna({"compared": "", "verdict": "", "verdict_chance": "", "note": ""})
@@ -231,7 +239,17 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
             found |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
     clusters = judged["unit"].nunique()
     counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
-    return {**found, **share_of(judged, "unit", "accuracy"), **counts}
+    mean = _mean_over_units(judged, value="credit")
+    accuracy = {"accuracy": mean.mean, "low": mean.low, "high": mean.high, "note": mean.note}
+    return {**found, **accuracy, **counts}
+
+
+def _over(sample: Sample, credit: pd.Series, baseline: pd.Series) -> ClusterMean:
+    """The accuracy minus that of a baseline, between what these prompts allow, with its test."""
+    prompts = sample.prompts[["prompt_id", "unit", "weight"]]
+    rows = prompts.assign(over=prompts["prompt_id"].map(credit - baseline))
+    bounds = -float(baseline.max()), 1 - float(baseline.min())
+    return _mean_over_units(rows, value="over", bounds=bounds, against=0.0)
 
 
 def _lacking(reading: str, own: pd.DataFrame) -> str:

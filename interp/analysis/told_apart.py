@@ -90,7 +90,7 @@ def part_rows(
     Each row has the change and what `side_row` gives for the changed prompts. p is that of a
     difference of 0; p_half that of a concordance of one half. difference, difference_low,
     difference_high: the concordance of the changed prompts minus that of the same pairs as they
-    are, tested as `mean_concordance` of (1 + difference) / 2; auroc_difference with its ends: the
+    are (`mean_concordance`, between -1 and 1); auroc_difference with its ends: the
     same of the areas, with the interval of `mean_over`.
     """
     whole = side_row(sample, options)
@@ -119,11 +119,11 @@ def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object
     )
     if pairs.empty:
         return {**found, "p": np.nan}
-    # A share of the range from -1 to 1, so equal orders of few clusters leave room for others.
-    pairs["share"] = (1 + pairs["order"] - pairs["order_whole"]) / 2
-    mean = mean_concordance(pairs, value="share", cluster="unit", weight="weight")
+    pairs["over"] = pairs["order"] - pairs["order_whole"]
+    how = {"value": "over", "cluster": "unit", "weight": "weight"}
+    mean = mean_concordance(pairs, **how, bounds=(-1.0, 1.0), against=0.0)
     names = ("difference", "difference_low", "difference_high")
-    differences = 2 * np.array([mean.mean, mean.low, mean.high]) - 1
+    differences = np.array([mean.mean, mean.low, mean.high])
     return {**found, **dict(zip(names, differences.round(12).tolist(), strict=True)), "p": mean.p}
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
+from interp.comparing.options import Comparing
 from interp.console import echo
 from interp.errors import UserError, shortened
 from interp.options import Flag, FromText
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from interp.runs.folder import RunFolder
 
 
-class CompareCommand(OptionsCommand):
+class CompareCommand(OptionsCommand, Comparing):
     """Compare models or runs on the same prompts, runs of several seeds, or logs of other tools."""
 
     EXAMPLES = (
@@ -35,23 +36,6 @@ class CompareCommand(OptionsCommand):
     tools, or an option below --model, two or more in any mixture: folders of interp, samples of
     lm-eval or their folder, logs of Inspect (.eval, .json), tables with an item and a score
     """
-    models: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("model")] = ()
-    """the models a and b, by their names in the tables, the last parts of these, or their paths;
-    with two folders, one name may stand for both (default: the only model in each folder, or the
-    two of one folder); with several seeds, any number of models (default: those that all runs have)
-    """
-    metric: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
-    """metrics to compare, or columns of tables; one of each log if these have different names
-    (default: all that every log has)"""
-    filter: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
-    """filters of lm-eval to compare (default: all that every log has)"""
-    cluster: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
-    """field of the document, metadata or column that names items that depend on each other, such as
-    a passage; `item` if none do (default: equal texts and equal stems are looked for)"""
-    by: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
-    """also compare subsets by the values of this field; `task` names lm-eval's tasks"""
-    pair: Literal["id", "text"] = "id"
-    """by what items are paired: their ids, if their texts agree, or texts that occur once"""
     out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
     """page with the differences and the pairs behind them"""
 
@@ -59,7 +43,7 @@ class CompareCommand(OptionsCommand):
         from interp.comparing.items import is_own
 
         others = len(self.logs) > 1 and not all(map(is_own, self.logs))
-        if others or self.model_fields_set - {"logs", "models"}:
+        if others or self.model_fields_set - {"logs", "model"}:
             self._compare_logs()
             return
         from interp.runs.folder import evaluating
@@ -68,9 +52,9 @@ class CompareCommand(OptionsCommand):
         with evaluating(*self.logs):
             found = [answers_run(folder) for folder in self.logs]
             if len({run.record.run.seed for run, _ in found}) > 1:
-                _print_seeds(found, self.models)
+                _print_seeds(found, self.model)
             else:
-                _print_difference(self.logs, found, self.models)
+                _print_difference(self.logs, found, self.model)
 
     def _compare_logs(self) -> None:
         from interp.comparing.differences import compared
@@ -79,9 +63,7 @@ class CompareCommand(OptionsCommand):
 
         if self.out is not None:
             check_replaceable(self.out)
-        named = {"metric", "filter", "cluster", "by", "pair"}
-        options = self.model_dump(include=named, exclude_defaults=True)
-        found = compared(self.logs, model=self.models, **options)
+        found = compared(self.logs, self)
         print_cautions(found.said)
         for title, table in found.differences.item.shown:
             print_table(table, title=title)

@@ -3,13 +3,16 @@
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from shlex import quote
 from typing import Annotated, Literal
 
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
 from interp.cli.fields import OptionsCommand
 from interp.cli.parser import program
+from interp.console import counted
 from interp.errors import UserError, unknown
+from interp.files import remove_own, user_cache
 from interp.models.published import PUBLISHED
 from interp.options import Flag, Options, accepted
 from interp.variants import written
@@ -97,9 +100,30 @@ class TablesCommand(OptionsCommand):
 class ModelsCommand(OptionsCommand):
     """List the packaged organisms and grafts, and published models that make real brings."""
 
-    EXAMPLES = ("models",)
+    EXAMPLES = ("models", "models --remove-dequantized")
+
+    remove_dequantized: bool = False
+    """remove the weights that --keep-dequantized has kept; nothing else is removed"""
 
     def _execute(self) -> None:
+        kept: dict[Path, int] = {}
+        if any(user_cache().glob("dequantized/*")):  # the import loads torch
+            from interp.models.kept import kept_files
+
+            kept = kept_files()
+        files = f"{counted(len(kept), 'file')} of dequantized weights"
+        size = f"{files}, {sum(kept.values()) / 1e9:,.1f} GB"
+        if self.remove_dequantized:
+            for place in kept:
+                remove_own(place)
+            sys.stdout.write(f"removed {size}\n")
+            return
+        self._list()
+        if kept:
+            where = next(iter(kept)).parent
+            sys.stdout.write(f"{size} in {where}; --remove-dequantized removes them\n")
+
+    def _list(self) -> None:
         from interp.models.organisms import organism_card, organism_layers, organism_names
         from interp.models.packaged import GRAFTS
         from interp.prompts.systems import base_system

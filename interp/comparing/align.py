@@ -7,12 +7,13 @@
 4. Items depend on each other if they have equal texts, or share a long beginning or a long field.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from os.path import commonprefix  # of letters
 
 import numpy as np
+import pandas as pd
 
 from interp.comparing.items import Side
 from interp.errors import UserError, one_line
@@ -25,6 +26,16 @@ shared beginning, or field, makes items dependent."""
 
 ALONE = "item"
 """The name of a cluster for `--cluster` with which no items depend on each other."""
+
+Items = Mapping[str, Scored]
+
+_NOTES = {
+    "differing": "ids have other texts than in {} and are left out",
+    "bare": "items are paired by id alone, since a log has no texts",
+    "reworded": "items are asked in another form than in {}, such as with other shots",
+    "aimed": "items have another target than in {}",
+}
+"""Kinds of items with one id in two logs, and what is said of them."""
 
 
 def every(sides: Sequence[Side]) -> dict[str, Scored]:
@@ -40,22 +51,22 @@ def aligned(sides: Sequence[Side], said: list[str], *, by_text: bool = False) ->
     Raises:
         UserError: a log has no items in common with those before it, or only by chance.
     """
-    found: list[Side] = []
-    for side in sides:
-        names = (
-            _paired(found, side, by_text, said) if found else {name: name for name in side.items}
-        )
-        items = {name: side.items[before] for before, name in names.items()}
+    found = [*sides[:1]]
+    for side in sides[1:]:
+        before = found[0].name if len(found) == 1 else "a log before it"
+        names = _names(every(found), before, side, said, by_text)
+        items = {own: side.items[name] for name, own in names.items()}
         scores = side.scores.loc[[*names]].set_axis([*items])
         found.append(side._replace(items=items, scores=scores))
     return found
 
 
-def _paired(sides: Sequence[Side], side: Side, by_text: bool, said: list[str]) -> Mapping[str, str]:
+def _names(
+    known: Items, before: str, side: Side, said: list[str], by_text: bool
+) -> Mapping[str, str]:
     """The common name of each item of a log; others are not to be paired."""
-    known, here = every(sides), side.items
+    here = side.items
     ids = [name for name in here if name in known]
-    before = sides[0].name if len(sides) == 1 else "a log before it"
     if by_text or not ids:
         pairs = _pairs_by_text(known, here)
         if not pairs:
@@ -63,38 +74,47 @@ def _paired(sides: Sequence[Side], side: Side, by_text: bool, said: list[str]) -
                 f"{side.name} has no item of {before}: no id and no text is in both; compare logs "
                 "of the same task, with texts or the tool's ids"
             )
-        said.append(
-            f"{side.name}: items are paired by texts that occur once in both logs, not by ids"
-        )
+        said.append(f"{side.name}: items are paired by texts that occur once in both logs, not ids")
         return {name: pairs.get(name, f"{name} ({side.name})") for name in here}
-    alike = {name: _same(known[name], here[name]) for name in ids}
-    same, unknown, differing = (
-        [name for name in ids if alike[name] is kind] for kind in (True, None, False)
-    )
-    if len(differing) > len(same):
+    kinds = {name: {*_kinds(known[name], here[name])} for name in ids}
+    noted = {kind: [name for name in ids if kind in kinds[name]] for kind in _NOTES}
+    differing = noted["differing"]
+    if 2 * len(differing) > len(ids) - len(noted["bare"]):
         raise UserError(
             f"{len(ids):,} ids of {side.name} are also those of {before}, but {len(differing):,} "
             f"of their texts differ, such as {_both(known, here, differing[0])}, so pairing them "
             f"would be chance. {len(_pairs_by_text(known, here)):,} texts occur once in both: pair "
             "them with --pair text, or compare logs of the same version, order and seed of the data"
         )
-    reworded = [name for name in same if _plain(known[name]) != _plain(here[name])]
-    aimed = [name for name in same if _targets_differ(known[name], here[name])]
-    for names, note in (
-        (differing, f"ids have other texts than in {before} and are left out"),
-        (unknown, "items are paired by id alone, since a log has no texts"),
-        (reworded, f"items are asked in another form than in {before} (other shots, another "
-         "template, or a question alone)"),
-        (aimed, f"items have another target than in {before}, so that their scores are not about "
-         "the same answers"),
-    ):  # fmt: skip
-        if names:
-            example = _both(known, here, names[0])
-            said.append(f"{side.name}: {len(names):,} {note}, such as {example}")
-    return {name: name for name in here if alike.get(name) is not False}
+    said += [
+        f"{side.name}: {len(names):,} {_NOTES[kind].format(before)}, such as "
+        + _both(known, here, names[0])
+        for kind, names in noted.items()
+        if names
+    ]
+    return {name: name for name in here if name not in {*differing}}
 
 
-def _both(known: Mapping[str, Scored], here: Mapping[str, Scored], name: str) -> str:
+def _kinds(one: Scored, other: Scored) -> Iterator[str]:
+    """The kinds (`_NOTES`) of two items with one id."""
+    texts, fields = (_plain(one), _plain(other)), (_fields(other), _fields(one))
+    short, long = sorted(texts, key=len)
+    same = one.document and one.document == other.document
+    same = same or short == long or (len(short) >= LEAST_WITHIN and short in long)
+    if not short:
+        yield "bare"
+    elif not same and texts[0] not in fields[0] and texts[1] not in fields[1]:
+        yield "differing"
+        return
+    elif short != long:
+        yield "reworded"
+    # Kinds of logs write the same target in different ways.
+    kinds = [(bool(own.document), bool(own.epoch)) for own in (one, other)]
+    if kinds[0] == kinds[1] and one.target and other.target and one.target != other.target:
+        yield "aimed"
+
+
+def _both(known: Items, here: Items, name: str) -> str:
     """The id of an item, and its texts in two logs, from where they differ."""
     texts = (_plain(known[name]), _plain(here[name]))
     if texts[0] == texts[1] or not all(texts):
@@ -113,61 +133,50 @@ def _fields(item: Scored) -> set[str]:
     return {" ".join(own.split()) for own in item.fields.values() if isinstance(own, str)}
 
 
-def _same(one: Scored, other: Scored) -> bool | None:
-    """Whether two items are the same; None if nothing tells."""
-    if one.document and one.document == other.document:
-        return True
-    if not one.text or not other.text:
-        return None
-    short, long = sorted((_plain(one), _plain(other)), key=len)
-    within = short == long or (len(short) >= LEAST_WITHIN and short in long)
-    return within or _plain(other) in _fields(one) or _plain(one) in _fields(other)
-
-
-def _targets_differ(one: Scored, other: Scored) -> bool:
-    """Whether targets differ in logs of one kind; kinds write the same target in different ways."""
-    kinds = [(bool(own.document), bool(own.epoch)) for own in (one, other)]
-    targets = {one.target, other.target}
-    return kinds[0] == kinds[1] and "" not in targets and len(targets) > 1
-
-
-def _pairs_by_text(known: Mapping[str, Scored], here: Mapping[str, Scored]) -> dict[str, str]:
+def _pairs_by_text(known: Items, here: Items) -> dict[str, str]:
     """The names of items here, each with that of the only one known that is asked the same.
 
     Texts are compared with texts, documents with documents, and a field of either, which may be
     the question, with the other's text: two equal fields could be of different questions.
     """
-    pairs = set()
-    texts, documents = (lambda item: {_plain(item)}), (lambda item: {item.document})
-    ways = [(texts, texts), (_fields, texts), (texts, _fields), (documents, documents)]
-    for of_known, of_here in ways:
-        there, own = _once(known, of_known), _once(here, of_here)
-        pairs |= {(own[text], there[text]) for text in own.keys() & there.keys()}
-    counts = [Counter(names) for names in zip(*pairs, strict=True)]
-    return {own: name for own, name in pairs if counts[0][own] == counts[1][name] == 1}
+    pairs = _once(here).merge(_once(known), on="text", suffixes=("", "_known"))
+    kinds = pairs["kind"] + " " + pairs["kind_known"]
+    asked = kinds.isin(["asked asked", "asked field", "field asked", "document document"])
+    pairs = pairs.loc[asked, ["name", "name_known"]].drop_duplicates()
+    several = pairs["name"].duplicated(keep=False) | pairs["name_known"].duplicated(keep=False)
+    return dict(pairs[~several].itertuples(index=False, name=None))
 
 
-def _once(items: Mapping[str, Scored], texts: Callable[[Scored], set[str]]) -> dict[str, str]:
-    """The name of the item that alone has a text."""
-    every = [(text, name) for name, item in items.items() for text in texts(item)]
-    counts = Counter(text for text, _ in every)
-    return {text: name for text, name in every if counts[text] == 1 and len(text) >= LEAST_WITHIN}
+def _once(items: Items) -> pd.DataFrame:
+    """The texts that only one item has, with its name, by kind."""
+    rows = [
+        (kind, text, name)
+        for name, item in items.items()
+        for kind, texts in (
+            ("asked", {_plain(item)}),
+            ("field", _fields(item)),
+            ("document", {item.document}),
+        )
+        for text in texts
+        if len(text) >= LEAST_WITHIN
+    ]
+    found = pd.DataFrame(rows, columns=["kind", "text", "name"], dtype=object)
+    return found.drop_duplicates(["kind", "text"], keep=False)
 
 
-def clusters_of(sides: Sequence[Side], column: str, said: list[str]) -> dict[str, str]:
+def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> dict[str, str]:
     """The cluster of each item: the value of a field or, without one, what items share.
 
     Raises:
         UserError: no item has the field.
     """
     items = every(sides)
-    alone = {name: name for name in items}
-    if column == ALONE:
-        return alone
-    if named := column or next((side.log.cluster for side in sides if side.log.cluster), ""):
-        values = values_of(sides, named, "each counts as its own cluster", said)
+    column = column or next((side.log.cluster for side in sides if side.log.cluster), None)
+    if column and column != ALONE:
+        values = values_of(sides, column, "each counts as its own cluster", said)
         return {name: values.get(name, f"item {name}") for name in items}
-    shared = _components(items)
+    alone = {name: name for name in items}
+    shared = alone if column else _components(items)
     sizes = Counter(shared.values())
     dependent = sum(count for count in sizes.values() if count > 1)
     if not dependent:
@@ -195,22 +204,21 @@ def values_of(
         UserError: no item has it.
     """
     values: dict[str, str] = {}
-    known: set[str] = set()
     for name, item in ((name, item) for side in sides for name, item in side.items.items()):
-        fields = {**item.fields, **({"task": item.task} if item.task else {})}
-        known |= fields.keys()
-        value = fields.get(column)
+        value = item.fields.get(column)
         if isinstance(value, str | int | float) and str(value) not in ("", "nan"):
             values.setdefault(name, str(value))
+    items = every(sides)
     if not values:
-        listed = one_line(", ".join(sorted(known)), 200) or "none"
+        known = sorted({key for item in items.values() for key in item.fields})
+        listed = one_line(", ".join(known), 200) or "none"
         raise UserError(f"no item has a field {one_line(column)!r}; expected one of {listed}")
-    if missing := len(every(sides)) - len(values):
+    if missing := len(items) - len(values):
         said.append(f"{missing:,} items have no {one_line(column)}; {otherwise}")
     return values
 
 
-def _components(items: Mapping[str, Scored]) -> dict[str, str]:
+def _components(items: Items) -> dict[str, str]:
     """A name for each group of items that share something, whatever connects them."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -222,25 +230,24 @@ def _components(items: Mapping[str, Scored]) -> dict[str, str]:
     return {name: str(own) for name, own in zip(items, connected_components(graph)[1], strict=True)}
 
 
-def _links(items: Mapping[str, Scored]) -> Iterator[tuple[str, str]]:
+def _links(items: Items) -> Iterator[tuple[str, str]]:
     """Items of which one shares a text, a long field or a long beginning with the other."""
     asked: dict[str, str] = {}
-    places: dict[tuple[str, str], list[str]] = {}
+    places: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for name, item in items.items():
         texts = {key: own for key, own in item.fields.items() if isinstance(own, str)}
         longest = max(texts.values(), key=len, default="") if item.document else ""
         asked[name] = " ".join((longest or item.text).split())
-        if asked[name]:
-            places.setdefault(("", asked[name]), []).append(name)
-        for key, own in texts.items():
-            if len(own) >= LEAST_STEM and own != longest:
-                places.setdefault((key, own), []).append(name)
-    for names in places.values():
-        if len(names) < len(items):  # what all have distinguishes none
+        shared = {key: own for key, own in texts.items() if len(own) >= LEAST_STEM}
+        shared = {"": asked[name]} | {key: own for key, own in shared.items() if own != longest}
+        for key, own in shared.items():
+            places[key, own].append(name)
+    for (_, own), names in places.items():
+        if own and len(names) < len(items):  # what all have distinguishes none
             yield from ((names[0], other) for other in names[1:])
     start = len(commonprefix(list(asked.values())))  # noqa: RUF071
     for one, other in pairwise(sorted(asked, key=lambda name: asked[name])):
         both = [asked[name][start:] for name in (one, other)]
-        shared = len(commonprefix(both))  # noqa: RUF071
-        if shared >= LEAST_STEM and 2 * shared >= min(map(len, both)):
+        shared_start = len(commonprefix(both))  # noqa: RUF071
+        if shared_start >= LEAST_STEM and 2 * shared_start >= min(map(len, both)):
             yield one, other

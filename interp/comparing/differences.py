@@ -14,6 +14,7 @@ import pandas as pd
 
 from interp.comparing.align import aligned, clusters_of, values_of
 from interp.comparing.items import Side, chosen_metrics, read_sides
+from interp.comparing.options import Comparing
 from interp.console import counted
 from interp.errors import UserError, one_line
 from interp.estimates.declared import Mean, Plain, Table
@@ -77,7 +78,7 @@ class Differences(Estimated):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The small table."""
-        differences = super().frame
+        differences = super().frame.astype({"only_a": int, "only_b": int})
         half = (differences["difference_high"] - differences["difference_low"]) / 2
         power = differences["clusters"].map(lambda count: beyond_half(max(2, int(count))))
         return differences.assign(detectable=half * (1 + power))
@@ -127,60 +128,44 @@ def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
         return f"{a} and {b} have equal scores ({metric}) on all {n}."
     if value == 0:
         return f"{a} and {b} have the same mean score ({metric}) on {n}."
-    higher, sign = (a, 1) if value > 0 else (b, -1)
-    ends = sorted(sign * row[end] for end in ENDS)
-    told = f"scores {with_interval(abs(value), *ends)} higher"
+    ends = sorted(np.sign(value) * row[end] for end in ENDS)
+    told = with_interval(abs(value), *ends)
     lower, larger = sorted([abs(row["score_a"]), abs(row["score_b"])])
     if larger <= 1:
         told = with_interval(100 * abs(value), *(100 * end for end in ends), decimals=1)
-        number, space, interval = told.partition(" ")
-        told = f"scores {number} points{space}{interval} higher"
+        told = " points ".join(told.split(" ", 1)) if " " in told else f"{told} points"
     shown = "" if p <= SIGNIFICANT else f"; no difference is shown (p {p:.2g})"
     shown = ", too few to test" if np.isnan(p) else shown
     if lower <= 1 < larger:
         shown += f"; means of {row['score_a']:.3g} and {row['score_b']:.3g} may have other units"
-    return f"{higher} {told} ({metric}) on {n}{shown}."
+    return f"{a if value > 0 else b} scores {told} higher ({metric}) on {n}{shown}."
 
 
-def compared(
-    logs: Sequence[Path],
-    *,
-    metric: Sequence[str] = (),
-    filter: Sequence[str] = (),
-    cluster: str = "",
-    by: str = "",
-    pair: str = "id",
-    model: Sequence[str] = (),
-) -> Compared:
-    """The logs, aligned; see `interp.comparing.result.compare`.
+def compared(logs: Sequence[Path], options: Comparing) -> Compared:
+    """The logs, aligned.
 
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
     if len(logs) < 2:
         raise UserError("got fewer than two logs; expected at least two")
-    if pair not in ("id", "text"):
-        raise UserError(f"got pair {pair!r}; expected id or text")
     said: list[str] = []
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
     try:
-        read = read_sides(logs, metrics=metric, filters=filter, models=model)
-        sides = aligned(read, said, by_text=pair == "text")
+        sides = aligned(read_sides(logs, options), said, by_text=options.pair == "text")
     finally:
         if collecting:
             gc.enable()
-    metrics = chosen_metrics(sides, metric)
-    clusters = clusters_of(sides, cluster, said)
+    metrics = chosen_metrics(sides, options.metric)
+    clusters = clusters_of(sides, options.cluster, said)
     factors = pd.DataFrame({"cluster": clusters}, [*clusters], dtype=object)
-    if by:
-        subsets = values_of(sides, by, "they are in no subset", said)
-        # All items are a subset of this name.
-        subsets = {name: f"{by} {own}" if own == ALL else own for name, own in subsets.items()}
-        factors["subset"] = pd.Series(subsets, dtype=object)
+    if by := options.by:
+        subsets = pd.Series(values_of(sides, by, "they are in no subset", said), dtype=object)
+        factors["subset"] = subsets.replace(ALL, f"{by} {ALL}")  # all items have this name
     trials = pd.concat(_trials(sides, metrics, factors), ignore_index=True)
     several = Counter(name for side in sides for name in side.items)
-    shown = factors[[several[name] > 1 for name in factors.index]]
+    shown = factors[factors.index.map(several) > 1]
     if not factors["cluster"].duplicated().any():
         shown = shown.drop(columns="cluster")
     told = [*_counted(sides), *said, *_said(sides, metrics)]
@@ -220,18 +205,13 @@ def _counted(sides: Sequence[Side]) -> Iterator[str]:
 def _said(sides: Sequence[Side], metrics: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What each log says of itself, and what differs between logs."""
     yield from (f"{side.name}: {said}" for side in sides for said in side.log.said)
-    for key in dict.fromkeys(key for side in sides for key in side.log.settings):
-        there = [side for side in sides if key in side.log.settings]
-        yield from _differ(key, there, [side.log.settings[key] for side in there])
+    keys = dict.fromkeys(key for side in sides for key in side.log.settings)
+    facts = [(key, [side.log.settings.get(key, "") for side in sides]) for key in keys]
     for names in metrics.values():
-        filters = [side.filters[own] or "none" for side, own in zip(sides, names, strict=True)]
-        yield from _differ("metric", sides, names)
-        yield from _differ("filter", sides, filters)
-
-
-def _differ(what: str, sides: Sequence[Side], values: Sequence[str]) -> Iterator[str]:
-    if len({*values}) > 1:
-        each = (
-            f"{one_line(own, 60)} ({side.name})" for own, side in zip(values, sides, strict=True)
-        )
-        yield f"{what} differs: {', '.join(each)}"
+        used = [side.filters[own] or "none" for side, own in zip(sides, names, strict=True)]
+        facts += [("metric", [*names]), ("filter", used)]
+    for what, values in facts:
+        if len({*values} - {""}) > 1:
+            there = [(own, side.name) for own, side in zip(values, sides, strict=True) if own]
+            each = ", ".join(f"{one_line(own, 60)} ({name})" for own, name in there)
+            yield f"{what} differs: {each}"

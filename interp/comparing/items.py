@@ -5,14 +5,14 @@ A log is a folder of interp, or a file or folder that another tool wrote (`inter
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from interp.comparing.options import Comparing
 from interp.errors import UserError, one_line, shortened, unknown
 from interp.files import reading
 from interp.stored.scores import Scored, ScoreFile, read_scores
@@ -35,17 +35,18 @@ class Side(NamedTuple):
         return self.log.name
 
 
-def read_sides(
-    paths: Sequence[Path], *, metrics: Sequence[str], filters: Sequence[str], models: Sequence[str]
-) -> list[Side]:
+def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
     """The logs in the given places.
 
     Raises:
         UserError: one cannot be read, holds several models, or has no filter of these names.
     """
-    logs = [_of_run(path, models) if is_own(path) else read_scores(path, metrics) for path in paths]
+    logs = [
+        _of_run(path, options.model) if is_own(path) else read_scores(path, options.metric)
+        for path in paths
+    ]
     known = {row.filter for log in logs for row in log.rows}
-    for name in filters:
+    for name in options.filter:
         if name not in known:
             raise UserError(unknown("filter", name, sorted(filter(None, known))))
     for name, count in Counter(log.name for log in logs).items():
@@ -54,7 +55,7 @@ def read_sides(
             for n, part in zip(same, _told_apart([paths[n] for n in same]), strict=True):
                 logs[n].name = f"{name} ({part})"
     tasks = any(len({row.task for row in log.rows}) > 1 for log in logs)
-    return [_side(log, filters, tasks) for log in logs]
+    return [_side(log, options.filter, tasks) for log in logs]
 
 
 def _told_apart(paths: Sequence[Path]) -> Sequence[str]:
@@ -86,20 +87,22 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
         if len(chosen) != 1:
             names = shortened(", ".join(run.models()))
             raise UserError(f"{folder} holds the models {names}; name one with --model")
-        asked, columns = run.record.run, ["model", "prompt_id", "answer", "correct", "error"]
-        log = ScoreFile(chosen[0], settings={"seed": str(asked.seed)})
-        log.cluster = dependence_factor(asked.system) or "pair_id"
-        answers = run.table(table, columns).query("model == @log.name")
+        columns = ["model", "prompt_id", "answer", "correct", "error"]
+        answers = run.table(table, columns).query("model == @chosen[0]").astype(object)
         if answers["correct"].isna().all():
-            raise UserError(f"no answer of {log.name} was judged, so there is nothing to compare")
-        prompts = run.table("prompts")
-        given = prompts[["prompt_id"]].merge(answers, how="left", validate="1:1").astype(object)
-        rows: list[Any] = prompts.to_dict("records")
-        for row, own in zip(rows, given.to_dict("records"), strict=True):
-            score = {True: 1.0, False: 0.0}.get(own["correct"], math.nan)
-            texts = {name: own[name] for name in ("answer", "error") if isinstance(own[name], str)}
-            one = Scored(row["prompt_id"], row["text"], {"correct": score}, row, target=row["gold"])
-            log.rows.append(one._replace(**texts))
+            raise UserError(f"no answer of {chosen[0]} was judged, so there is nothing to compare")
+        given: dict[Any, Any] = answers.set_index("prompt_id").to_dict("index")
+        log = ScoreFile(chosen[0], settings={"seed": str(run.record.run.seed)})
+        log.cluster = dependence_factor(run.record.run.system) or "pair_id"
+        for row in run.table("prompts").to_dict("records"):
+            fields = {str(name): value for name, value in row.items()}
+            own = given.get(row["prompt_id"], {})
+            score = {True: 1.0, False: 0.0}.get(own.get("correct"), math.nan)
+            one = Scored(row["prompt_id"], row["text"], {"correct": score}, fields)
+            answer, failed = (own.get(name) for name in ("answer", "error"))
+            answer = answer if isinstance(answer, str) else ""
+            failed = isinstance(failed, str) and failed != ""
+            log.rows.append(one._replace(target=row["gold"], answer=answer, failed=failed))
         if run.unfinished():
             log.said.append(f"stopped early: {shortened(run.unfinished()[0])}")
         return log
@@ -107,7 +110,7 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
 
 def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     wanted = {*filters} & {row.filter for row in log.rows}
-    rows = [row for row in log.rows if not wanted or row.filter in wanted or not row.filter]
+    rows = [row for row in log.rows if not wanted or row.filter in {*wanted, ""}]
     names = [f"{row.task}/{row.item}" if tasks and row.task else row.item for row in rows]
     draws = Counter(zip(names, ((row.epoch, row.filter) for row in rows), strict=True))
     twice = {name for (name, _), count in draws.items() if count > 1}
@@ -115,48 +118,60 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     for name, row in zip(names, rows, strict=True):
         if name not in twice:
             items.setdefault(name, row)
-    means, filter_of, counts = _means(log, rows, names)
-    again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
-    refused = sum(row.refused for row in rows)
-    for count, what in (
-        (len(twice), again + "if they are draws, number them in a column epoch"),
-        (refused, "refusals or missing answers, which count as scored"),
-    ):
-        if count:
-            log.said.append(f"{count:,} {what}")
-    epochs = counts.reindex([*items]).value_counts().sort_index()
-    if {*epochs.index} - {0, 1}:
-        numbers = ", ".join(f"{n} ({count:,} items)" for n, count in epochs.items() if n)
-        log.said.append(f"scores are means over epochs or draws of each item: {numbers}")
-    if not items:
-        raise UserError(f"{log.name} has no items to compare: {'; '.join(log.said)}")
-    return Side(log, items, means.reindex([*items]), filter_of)
-
-
-def _means(
-    log: ScoreFile, rows: Sequence[Scored], names: list[str]
-) -> tuple[pd.DataFrame, dict[str, str], pd.Series]:
-    """Mean scores by name and metric, each metric's filter, and numbers of epochs with a score."""
-    filters = pd.Series([row.filter for row in rows], [*names], dtype=object)
     scores = pd.DataFrame([row.scores for row in rows], [*names], dtype=float)
     scores = scores.drop(columns=[*log.unread], errors="ignore")
-    failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
-    means: dict[str, pd.Series] = {}
-    counts = {"": pd.Series(0, sorted({*names}))}
-    filter_of: dict[str, str] = {}
+    about = pd.DataFrame([(row.filter, row.failed) for row in rows], [*names], dtype=object)
+    failed = scores.isna().all(axis=1) & about[1].astype(bool)
+    scores, of_filter = scores[~failed], about[0][~failed]
+    means, filter_of, missing = {}, {}, {}
+    for name, own, values in _metrics(scores, of_filter):
+        means[name], filter_of[name] = values.groupby(level=0).mean(), own
+        missing[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
+        missing |= _sentinels(name, values)
+    again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
+    counts = {
+        **missing,
+        "errors, which have no score and are left out": failed.sum(),
+        again + "if they are draws, number them in a column epoch": len(twice),
+        "refusals or missing answers, which count as scored": sum(row.refused for row in rows),
+    }
+    log.said += [f"{count:,} {what}" for what, count in counts.items() if count]
+    given = scores.notna().any(axis=1).groupby([scores.index, of_filter.to_numpy()]).sum()
+    epochs = given.groupby(level=0).max().reindex([*items]).value_counts().sort_index()
+    if {*epochs.index} - {0, 1}:
+        numbers = ", ".join(f"{n:g} ({count:,} items)" for n, count in epochs.items() if n)
+        log.said.append(f"scores are means over epochs or draws of each item: {numbers}")
+    log.said += [
+        f"{one_line(metric)} is no number of an item, such as {example}"
+        for metric, example in log.unread.items()
+    ]
+    if not items:
+        raise UserError(f"{log.name} has no items to compare: {'; '.join(log.said)}")
+    return Side(log, items, pd.DataFrame(means, index=[*items]), filter_of)
+
+
+def _metrics(scores: pd.DataFrame, of_filter: pd.Series) -> Iterator[tuple[str, str, pd.Series]]:
+    """The scores of each metric, by the filters that have any."""
     for metric, values in scores.items():
-        given = dict.fromkeys(filters[values.notna()]) or dict.fromkeys(filters)
+        given = dict.fromkeys(of_filter[values.notna()]) or dict.fromkeys(of_filter)
         for own in given:
-            name, here = str(metric) if len(given) == 1 else f"{metric},{own}", filters == own
-            each = values[here].groupby(level=0)
-            means[name], counts[name], filter_of[name] = each.mean(), each.count(), own
-            if missing := int((values.isna() & ~failed & here).sum()):
-                log.said.append(f"{missing:,} scores of {name} are missing or NaN and are left out")
-    if failed.any():
-        log.said.append(f"{int(failed.sum()):,} errors, which have no score and are left out")
-    for metric, example in log.unread.items():
-        log.said.append(f"{one_line(metric)} is no number of an item, such as {example}")
-    return pd.DataFrame(means), filter_of, pd.concat(counts, axis=1).max(axis=1)
+            yield (
+                str(metric) if len(given) == 1 else f"{metric},{own}",
+                own,
+                values[of_filter == own],
+            )
+
+
+def _sentinels(metric: str, scores: pd.Series) -> dict[str, int]:
+    """Counts of one or two values, such as -1 and 99, that stand beside yes and no alone."""
+    counts = scores.value_counts()
+    known = counts.index.isin([0, 1, 100])
+    marks, sure = counts[~known], known.sum() > 1
+    odd = (marks.index % 1 == 0) & ((marks.index < 0) | (sure & (marks.index >= 9)))
+    if not known.any() or len(marks) > 2 or not odd.all():
+        return {}
+    note = f"scores of {metric} are {{:g}} beside yes and no; remove those that mark a missing one"
+    return {note.format(value): count for value, count in marks.items()}
 
 
 def chosen_metrics(sides: Sequence[Side], metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -165,12 +180,13 @@ def chosen_metrics(sides: Sequence[Side], metrics: Sequence[str]) -> dict[str, t
     Raises:
         UserError: the logs have no metric in common, and more than one of their own.
     """
-    known = {own: {own, own.partition(",")[0]} for side in sides for own in side.filters}
+    known = {name for side in sides for own in side.filters for name in (own, own.split(",")[0])}
     for name in metrics:
-        if name not in set().union(*known.values()):
-            raise UserError(unknown("metric", name, sorted(set().union(*known.values()))))
+        if name not in known:
+            raise UserError(unknown("metric", name, sorted(known)))
     of_side = [
-        [own for own in side.filters if not metrics or known[own] & {*metrics}] for side in sides
+        [own for own in side.filters if not metrics or {own, own.split(",")[0]} & {*metrics}]
+        for side in sides
     ]
     shared = [own for own in of_side[0] if all(own in others for others in of_side)]
     if not shared and all(len(own) == 1 for own in of_side):

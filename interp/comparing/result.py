@@ -1,6 +1,6 @@
 """What a comparison of logs shows: differences, their figure, a page and the pairs behind them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,9 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
+from interp.comparing.options import Comparing
 from interp.estimates.shown import ALL, Estimated
+from interp.options import with_options_of
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
@@ -51,12 +53,10 @@ class Logs(InMemory):
             for name, item in side.items.items():
                 answer = written.get((item.item, item.epoch)) or item.answer
                 text = "\n\n".join(filter(None, [item.text, answer]))
-                id_ = f"{name} ({side.name})"
-                rows.append((id_, name, side.name, text, item.target, 1.0))
+                rows.append((f"{name} ({side.name})", name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        items = pd.DataFrame(rows, columns=columns).join(factors, on="pair_id", how="inner")
-        place = items["pair_id"].map({name: number for number, name in enumerate(factors.index)})
-        return items.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+        items = pd.DataFrame(rows, columns=columns).set_index("pair_id", drop=False)
+        return factors.join(items, how="inner")[[*columns, *factors]].reset_index(drop=True)
 
     @cached_property
     def _scored(self) -> pd.DataFrame:
@@ -133,28 +133,14 @@ class Comparison(Result):
         return Opening(pd.concat(numbers), others, extent=first, figure=self._figure)
 
 
-def compare(
-    *logs: str | Path,
-    metric: str | Sequence[str] = (),
-    filter: str | Sequence[str] = (),
-    cluster: str = "",
-    by: str = "",
-    pair: str = "id",
-    model: str | Sequence[str] = (),
-) -> Comparison:
+@with_options_of(Comparing)
+def compare(*logs: str | Path, **options: Any) -> Comparison:
     """Compare logs of the same items, item by item: are the results different?
 
     Args:
         logs: at least two, in any mixture: folders of interp; lm-eval's samples_*.jsonl or a folder
             of its results; logs of Inspect (.eval, .json); tables with an item and a score.
-        metric: the metrics to compare (default: those that all logs have); one of each log if they
-            have different names. Columns of tables that are scores.
-        filter: the filters of lm-eval to compare (default: all that all logs have).
-        cluster: a field of the document, metadata or a column that names dependent items; `item`
-            if none depend on each other (default: equal texts and stems are looked for).
-        by: a field by whose values subsets are compared as well; `task` names lm-eval's tasks.
-        pair: `id`, where texts are checked, or `text`.
-        model: the model of a folder of interp that has several.
+        **options: how logs are compared.
 
     Returns:
         The result, with to_frame, plot, browse and report.
@@ -162,6 +148,4 @@ def compare(
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
-    options = {"metric": metric, "filter": filter, "model": model}
-    named = {name: (own,) if isinstance(own, str) else own for name, own in options.items()}
-    return Comparison(compared([*map(Path, logs)], cluster=cluster, by=by, pair=pair, **named))
+    return Comparison(compared([*map(Path, logs)], Comparing(**options)))

@@ -16,8 +16,8 @@ from interp.estimates.declared import Mean, Number, Share, Table
 from interp.statistics.clusters import median_interval, too_few
 from interp.statistics.decisions import LEAST, holm
 from interp.statistics.means import NO_DIVISOR, NO_TRIALS, ZERO, Estimates, estimates, reasons
-from interp.statistics.proportions import difference_interval, proportions
-from interp.statistics.summaries import UPPER, grouped
+from interp.statistics.proportions import difference_drawn, proportions
+from interp.statistics.summaries import grouped
 
 CLUSTER, WEIGHT, WHY = "cluster", "weight", "why"
 """Columns of trials: the cluster; the weight, 1 where it is missing; and a reason why numbers of
@@ -257,7 +257,7 @@ def _difference(trials: pd.DataFrame) -> tuple[float, float, float]:
     value = (one["hits"].sum() - other["hits"].sum()) / one["trials"].sum()
     if len(one) < 2:
         return value, np.nan, np.nan
-    return value, *difference_interval(one, other, paired=True, upper=UPPER)
+    return value, *difference_drawn(one, other, paired=True).ends()
 
 
 def _notes(

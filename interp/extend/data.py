@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from interp.files import reading as reading
     from interp.prompts.columns import Cells as Cells
     from interp.prompts.columns import LackingColumnsError as LackingColumnsError
-    from interp.prompts.files import DECODER as DECODER
     from interp.prompts.files import Row as Row
     from interp.prompts.files import parse_each as parse_each
     from interp.prompts.files import read_json as read_json

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from interp.choices import OWN_PAIRS as OWN_PAIRS
     from interp.prompts.answers import Parser as Parser
     from interp.prompts.answers import Unanswered as Unanswered
+    from interp.prompts.answers import longer_names as longer_names
     from interp.prompts.answers import mentions as mentions
     from interp.prompts.answers import whole_text as whole_text
     from interp.prompts.later_verdicts import is_taken_back as is_taken_back

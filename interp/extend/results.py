@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from interp.analysis.accuracy import whole_pairs as whole_pairs
     from interp.analysis.accuracy import without_answer as without_answer
     from interp.measurements.answers.readings import reading_items as reading_items
-    from interp.measurements.attribution.ratios import LARGE_SHARE as LARGE_SHARE
     from interp.measurements.attribution.ratios import column_name as column_name
     from interp.measurements.attribution.ratios import ratio_table as ratio_table
     from interp.measurements.attribution.segments import SUM as SUM

@@ -1,21 +1,24 @@
 """The first screen of the page: the best methods for each model, with their uncertainty."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from interp.analysis.cautions.caution import Caution
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.console import counted
 from interp.judging import GIVEN
-from interp.judging.figures import methods_found
 from interp.judging.metrics import LEAST_EFFECT
 from interp.judging.ranking import COALITIONS, MODEL, league_of
 from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared
 from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
-from interp.report.glance import glance, headline, n_units
+from interp.report.figures.points import whiskers
+from interp.report.figures.style import QUIET, add_legend, house_style, n_of, new_axes
+from interp.report.glance import WIDTH, glance, headline, n_units
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
 
@@ -82,6 +85,35 @@ def _dots(worst: pd.DataFrame, models: int) -> FigureItem:
         f"Dots: results{which}{simultaneous * bool(rows['low'].notna().any())}. "
         "Dashed: a random order. n counts clusters of prompts.",
     )
+
+
+def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
+    """Plot how often each method finds the top segment: dots with intervals, best method first.
+
+    Args:
+        table: one row per contender, with the columns contender, kind, value, low, high, chance
+            (a dashed line) and clusters.
+        kinds: the label in the legend of each kind of contender.
+    """
+    with house_style():
+        ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
+        table = table.sort_values("value", ascending=False, kind="stable")
+        places = np.arange(len(table), dtype=float)
+        for index, (kind, label) in enumerate(kinds.items()):
+            own = (table["kind"] == kind).to_numpy()
+            if own.any():
+                rows, ends = table[own], ("low", "high")
+                how = partial(whiskers, ax, rows, places[own], x="value", interval=ends)
+                how(index=index, label=label, named=["contender"])
+        ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
+        ax.set_yticks(places, table["contender"])
+        ax.set_ylim(len(table) - 0.4, -0.6)
+        ax.set_xlim(-0.02, 1.02)
+        ax.grid(visible=True, axis="x")
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel(f"top segment found ({n_of(table['clusters'])} clusters)")
+        add_legend(ax, [label for kind, label in kinds.items() if (table["kind"] == kind).any()])
+        return ax
 
 
 def _kind(method: str, score: str) -> str:

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import pandas as pd
 
 from interp.analysis.cautions.caution import GAP, PATHS, TEXTS, Caution, ordered
-from interp.choices import ORACLE, RANDOM
 from interp.console import counted
 from interp.estimates.declared import Share, Table
 from interp.estimates.shown import Estimated
 from interp.judging import EFFECTS, GIVEN, SCORES
 from interp.judging.deciding import deciding_item, spread_cautions
-from interp.judging.figures import methods_by_metrics, share_distances
 from interp.judging.first_screen import first_screen
 from interp.judging.metrics import METRICS
 from interp.judging.results import ModelResults, read_results, segments_of, shares_of
@@ -22,9 +19,10 @@ from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.effects.show import SegmentEffects
 from interp.report.formatting import segment_label
-from interp.report.page import FigureItem, Report, Section, TableItem, apart
+from interp.report.page import Report, Section, TableItem, apart
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
+from interp.runs.shards import Filters
 from interp.studies.folder import StudyFolder
 from interp.tables import TEXT, column
 
@@ -42,6 +40,16 @@ _TEXT = (
 _GIVEN_TEXT = " Scores of other tools are ranked with the methods that use only the model."
 
 
+class _OtherTools(InFolder):
+    """Scores of other tools without their targets, which some folders have beside the method."""
+
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        for part in super()._parts(name, columns, filters):
+            yield part.assign(target="") if "target" in part else part
+
+
 def report_of(folder: StudyFolder) -> Report:
     """The report on a finished or unfinished study.
 
@@ -57,8 +65,9 @@ def report_of(folder: StudyFolder) -> Report:
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     measured = SegmentEffects.of(folder.runs[EFFECTS])
     browser = measured.browser()
-    for stage in filter(folder.has, (SCORES, GIVEN)):
-        browser = browser.beside(Attributions.of(folder.runs[stage]).browser())
+    for stage, tables in ((SCORES, InFolder), (GIVEN, _OtherTools)):
+        if folder.has(stage):
+            browser = browser.beside(Attributions(tables(folder.runs[stage])).browser())
     shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
     if "share" in shares:
         distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))
@@ -151,17 +160,6 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
-    figures = [
-        FigureItem(
-            f"methods_by_metrics_{number}",
-            f"Methods by metrics, {own.model}",
-            partial(methods_by_metrics, standings(own.metrics, own.checks)),
-            f"n = {own.prompts} prompts from {own.clusters} clusters{_fewer(own)}. {titles}. cmd: "
-            "lower is better. Gray: undefined. "
-            f"{blanks(own.metrics)}{_left_out(own.metrics, own.checks)}",
-        )
-        for number, own in enumerate(results, start=1)
-    ]
     return Section(
         "Methods by metrics",
         "A segment's score is the sum of its tokens' scores or, if marked (mean token), their "
@@ -175,9 +173,9 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "Value and 95% interval. The last rows are controls: a perfect, a reversed and a "
                 "random order, and scores by length only and by position only. void: this metric "
                 "ranks the perfect order no higher than the reversed one on this model, so its "
-                f"values say nothing about methods. Blank: undefined. {blanks(metrics)}",
+                f"values say nothing about methods. Blank: undefined. {blanks(metrics)} {titles}. "
+                "cmd: lower is better.",
             ),
-            *figures,
             TableItem(
                 "differences",
                 "The best method of each league compared with the others",
@@ -255,13 +253,6 @@ def _share_section(results: Sequence[ModelResults], distances: Estimated | None)
         "perfect method would match the exact share, which is computed from the Shapley values, in "
         "every prompt.",
         (
-            FigureItem(
-                "share_distances",
-                "How far each method's share lies from the exact share",
-                partial(share_distances, distances.frame),
-                "Mean over prompts of the distance, from 0 to 1, with its 95% interval over "
-                "clusters; n counts prompts.",
-            ),
             distances.item,
             TableItem("shares", "Mean shares", means, "Prompts in which both are defined."),
         ),
@@ -281,57 +272,11 @@ def _random_section(table: pd.DataFrame) -> Section:
     )
 
 
-def _fewer(own: ModelResults) -> str:
-    """In how many prompts metrics are defined, if not in all."""
-    prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
-    fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
-    return f" (fewer for {', '.join(fewer)})" if fewer else ""
-
-
 def blanks(metrics: pd.DataFrame) -> str:
     """The requirements of those metrics that are undefined for at least one method."""
     undefined = set(metrics.loc[(metrics["score"] != CONTROL) & metrics["value"].isna(), "metric"])
     needs = [f"{own.name} needs {own.needs}" for own in METRICS if own.name in undefined]
     return f"{'; '.join(needs)}." if needs else ""
-
-
-def _left_out(metrics: pd.DataFrame, checks: pd.DataFrame) -> str:
-    """The ratios that a figure omits because of their divisor, and why."""
-    unfit = checks[~checks["divisor"] | checks["void"]]
-    reasons = unfit.groupby("problem", sort=False)["metric"]
-    told = [f"{', '.join(names)} ({problem})" for problem, names in reasons]
-    known = set(unfit["metric"])
-    if large := [name for name in beyond(metrics) if name not in known]:
-        told.append(f"{', '.join(large)} (tiny denominators: values of {MOST_RATIO:g} or more)")
-    return f" Left out: {'; '.join(told)}." if told else ""
-
-
-MOST_RATIO = 2.0
-"""Ratios of effects above this are due to tiny denominators in some prompts."""
-
-
-def beyond(metrics: pd.DataFrame) -> list[str]:
-    """Ratios so large that some denominators must be close to zero."""
-    ratios = metrics["metric"].isin([own.name for own in METRICS if own.divides])
-    large = metrics["value"].abs() >= MOST_RATIO
-    return [str(name) for name in metrics.loc[ratios & large, "metric"].unique()]
-
-
-def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
-    """The metrics by contender, with standing: 0 for a random order and 1 for the oracle.
-
-    Metrics are omitted if they are void, undefined for every method, or if their divisor is close
-    to zero, either on average or, as their values suggest, in single prompts.
-    """
-    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
-    fit = checks["divisor"] & ~checks["void"]
-    shown = set(methods["metric"]) & set(checks.loc[fit, "metric"]) - set(beyond(metrics))
-    metrics = metrics[metrics["metric"].isin(shown)]
-    controls = metrics[metrics["score"] == CONTROL]
-    controls = controls.pivot(index="metric", columns="method", values="value")
-    random, oracle = (metrics["metric"].map(controls[name]) for name in (RANDOM, ORACLE))
-    span = (oracle - random).where(lambda own: own.abs() > 1e-9)
-    return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
 
 
 def _wide(own: ModelResults) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Annotated
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from interp.attribution.registry import method_names
 from interp.console import counted, echo
@@ -29,6 +29,7 @@ from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, token_segmen
 from interp.stored.schema import Stored, checked
 from interp.stored.text_file import TextFile
 from interp.tables import Row
+from interp.texts import real
 from interp.variants import name_of
 
 MOST_TARGETS = 20
@@ -39,7 +40,9 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 _Label = Annotated[str, Field(coerce_numbers_to_str=True)]
-_Place = Annotated[int, Field(ge=-(2**31), le=2**31)]
+_NUMBER = BeforeValidator(lambda cell: real(cell) if isinstance(cell, str) else cell)
+"""Texts are numbers as people write them: 1_000 is none."""
+_Place = Annotated[int, Field(ge=-(2**31), le=2**31), _NUMBER]
 
 
 class _Score(Stored):
@@ -50,7 +53,7 @@ class _Score(Stored):
     where: str
     prompt: Annotated[_Label, Field(min_length=1)]
     """The prompt's text, a text that holds it, such as a rendered chat template, or its id."""
-    score: Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
+    score: Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False), _NUMBER]
     """So small that sums and ratios are finite."""
     segment: str = ""
     token: str = ""

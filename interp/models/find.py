@@ -25,6 +25,7 @@ from transformers.utils.hub import cached_file
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.errors import UserError, one_line
+from interp.files import is_plain
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, read_adapter
 from interp.models.checkpoint import (
     as_user_error,
@@ -253,7 +254,8 @@ def resolve(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]
         return Path(name), {"kind": local, "name": absolute(name)}
     if (form := format_name(name)) is not None:
         raise UserError(f"no {form.upper()} file {one_line(name)!r}; expected the path of a file")
-    if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
+    is_path = name.startswith((".", "~", os.sep)) or name.count("/") > 1 or is_plain(Path(name))
+    if not name or is_path:
         raise UserError(_no_model(name))
     meant = ORGANISMS.nearest(name)
     if meant is not None and "/" not in name:
@@ -266,7 +268,7 @@ def _no_model(name: str) -> str:
     slash = '. A name before "=" has no slash' * ("/" in name.partition("=")[0] and "=" in name)
     return (
         f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
-        f"tokenizer, a GGUF file, a hub name such as org/model, or organism/NAME{slash}"
+        f"tokenizer, a GGUF file (NAME.gguf), a hub name such as org/model, or organism/NAME{slash}"
     )
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from interp.files import (
     inside,
     is_plain,
     make_folder,
+    names_in,
     remove_own,
     remove_unfinished,
     unfinished_name,
@@ -31,6 +33,8 @@ from interp.files import (
 Weights = dict[str, torch.Tensor]
 
 _LIBRARIES = ("gguf", "numpy", "torch", "transformers")
+_FOLDER = "dequantized"
+_NAME = re.compile(r"[0-9a-f]{64}\.safetensors")
 _CONTENT = "content"
 """The entry of a kept file's header that describes its tensors."""
 
@@ -50,13 +54,28 @@ def kept_weights(
     name = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
     with writing(user_cache()):
         user_cache().mkdir(parents=True, exist_ok=True)
-    folder = make_folder(user_cache(), "dequantized")
+    folder = make_folder(user_cache(), _FOLDER)
     place = inside(folder, f"{name}.safetensors")
     found = _read(place)
     if found is None:
         remove_unfinished(folder)
         found = make()
         write_whole(place, partial(_write, found))
+    return found
+
+
+def kept_files() -> dict[Path, int]:
+    """The size in bytes of each file that `kept_weights` wrote, by its name and header."""
+    folder = user_cache() / _FOLDER
+    found = {}
+    for name in names_in(folder):
+        place = folder / name
+        with suppress(OSError, SafetensorError):
+            if _NAME.fullmatch(name) and is_plain(place):
+                with safe_open(os.fspath(place), "pt") as opened:
+                    ours = _CONTENT in (opened.metadata() or {})
+                if ours:
+                    found[place] = place.stat().st_size
     return found
 
 

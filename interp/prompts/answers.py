@@ -334,12 +334,43 @@ _DENIED = re.compile(
     r"\b(not|never|nor|neither|no longer|outside|nicht|kein\w{0,2}|pas|no es|nao|non|не|ليست?"
     r"|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
     r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding"
-    r"|(any|every)(thing|where|one) but|all but|(apart|aside) from)"
+    r"|(any|every)(thing|where|one) but|all but|(apart|aside) from"
+    r"|border(s|ed|ing)?( by| on| with)?|near(by)?|(next|adjacent|closer?) to|beside|opposite"
+    r"|neighbou?r(s|ing)?|between( \S+ and)?|like|similar to|compared (to|with)|formerly"
+    r"|(is|lies|located|situated|to|just|far|miles|km) (north|south|east|west) of)"
     r"( (in|en|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
     r"|capital|country|be|been|being|mean|actually|really|in fact|either|any)){0,4} $",
     re.IGNORECASE,
 )
-"""A denial before a name, in normalized words; "not only" and "not just" deny nothing."""
+"""Words before a name, in normalized form, that deny it or say something else of it, as that it is
+a neighbor; "not only" and "not just" deny nothing."""
+_DENIED_BEHIND = re.compile(
+    r"s? (is|was|are|were|would be|seems) ((\S+ly|also) )?"
+    r"(not|never|wrong|incorrect|false|untrue|mistaken)\b(?! far)|s? (is|was|are|were)nt\b(?! far)",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[^.!?\n]*\?(?=\W+\w)")
+"""A question that the text goes on to answer."""
+_QUALIFIED = re.compile(
+    r"\b(?<!north )(?<!south )(north|south|east|west|new|sainte?|san|santa|santo|sao|port|cape|fort"
+    r"|equatorial|inner|baja|(gulf|bay|sea|straits?|isthmus|university|bank) of) $",
+    re.IGNORECASE,
+)
+"""Words before a name that make it another one, as in "New Mexico", or "Gulf of Mexico"."""
+_CONTINENTS = ("Africa", "Asia", "Europe")
+"""East Africa is in Africa."""
+_LOOKALIKES = (
+    "Northern Ireland", "Northern Cyprus", "Northern Mariana Islands", "Northern Macedonia",
+    "Northern Korea", "Southern Korea", "Southern Sudan", "Northern Rhodesia", "Southern Rhodesia",
+    "Eastern Timor", "Western Sahara", "Western Samoa", "American Samoa", "British Columbia",
+    "British Honduras", "British Guiana", "British Virgin Islands", "French Guiana",
+    "French Guinea", "French Polynesia", "French Sudan", "Spanish Guinea", "Portuguese Guinea",
+    "Guinea-Bissau", "Papua New Guinea", "Lower Saxony", "Saxony-Anhalt", "Kansas City",
+    "Jersey City", "Niger Delta", "Lake Chad", "Panama Canal", "Central America", "Latin America",
+    "Netherlands Antilles", "Democratic Republic of the Congo",
+    "Democratic Republic of Congo", "Democratic People's Republic of Korea",
+)  # fmt: skip
+"""Names of places that hold the name of another place in which they are not."""
 _DENIAL_LENGTH = 80
 _MOST_WORDS = 20
 """Names of more words than this contain no others."""
@@ -358,15 +389,20 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
     plural s, the article "the", the commas of thousands, "St." for "Saint" and "&" for "and" make
     no difference, but a name in capitals, such as "US", is found only in capitals. A name does not
     count within a lookalike, which is the name of something else, such as "South Sudan" for
-    "Sudan", or where it is denied: "not Sudan", "rather than in Sudan".
+    "Sudan", or within another longer name that is known (`_QUALIFIED`, `_LOOKALIKES`); nor in a
+    question before an answer, nor where it is denied or a neighbor: "not Sudan", "near Sudan".
     """
-    pattern, terms = _search(tuple(names), tuple(lookalikes))
-    words = _normalized(text)
+    pattern, terms = _search(tuple(names), (*lookalikes, *_LOOKALIKES))
+    words = _normalized(_QUESTION.sub("", text))
     for match in pattern.finditer(words):
         assert match.lastindex is not None
         term = terms[match.lastindex - 1]
         before = words[max(0, match.start() - _DENIAL_LENGTH) : match.start()]
-        if term in names and not _DENIED.search(before):
+        if term not in names or _DENIED.search(before) or _DENIED_BEHIND.match(words, match.end()):
+            continue
+        # "the new Germany" is Germany: the word before belongs to the name if written like it.
+        longer = _QUALIFIED.search(before)
+        if not longer or longer[0][0].isupper() != match[0][0].isupper() or term in _CONTINENTS:
             return term
     return ""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 MARK = re.compile(
     r"[<\[◁][|｜▁/\w:]{0,40}(?:think|thought|channel)[|｜▁\w]{0,40}[>\]▷]"
@@ -61,6 +61,17 @@ _ANY = re.compile(
     re.IGNORECASE,
 )
 """What looks like a mark."""
+
+_PAIRED = re.compile(
+    r"[<\[{«⟨【〔◁◀][|｜]?(?P<end>/|end_(?:of_)?)?(?:(?:start|begin)_(?:of_)?)?"
+    r"(?P<word>[^\W\d][\w.:-]{0,40})(?: [^<>\[\]{}\n]{0,80})?[|｜]?[>\]}»⟩】〕▷▶]",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile("a|br?|code|div|em|h[1-6]|i|li|ol|p(re)?|span|strong|su[bp]|ul?")
+"""What looks like one of a pair of marks, and words of pairs that only format a text."""
+
+MOST_PAIRS = 5
+"""Number of different pairs of unknown marks that are told."""
 
 _ENDED = re.compile(r"(?:<\|?[^<>\s]{1,40}>|\s){1,20}\Z")
 
@@ -131,14 +142,31 @@ def marked_answer(text: str) -> str:
 
 
 def unknown_marks(texts: Sequence[str]) -> dict[str, int]:
-    """The marks in at least half of the texts that mark no answer, and in how many they are.
+    """The marks that mark no answer, and in how many texts they are.
 
-    A mark that begins a thought at the start of a text is known, and marks at its end are those of
-    a turn.
+    They are in at least half of the texts, or begin a pair of marks before further text. A mark
+    that begins a thought at the start of a text is known, and marks at its end are those of a turn.
     """
     counts: Counter[str] = Counter()
+    paired: dict[str, None] = {}
     for text in map(str.strip, texts):
         begun = MARK.match(text)
         inner = marked_answer(_ENDED.sub("", text[begun.end() if begun else 0 :]))
-        counts.update(dict.fromkeys(_ANY.findall(inner), 1))
-    return {mark: count for mark, count in counts.items() if 2 * count >= len(texts)}
+        pairs = dict.fromkeys(_pairs(inner))
+        counts.update(dict.fromkeys([*_ANY.findall(inner), *pairs], 1))
+        paired |= pairs
+    few = [*paired][:MOST_PAIRS]
+    return {mark: count for mark, count in counts.items() if 2 * count >= len(texts) or mark in few}
+
+
+def _pairs(text: str) -> Iterator[str]:
+    """The first mark of each pair that text follows: <plan> ... </plan>, 【思考】 ... 【回答】."""
+    begun: dict[str, str] = {}
+    for mark in _PAIRED.finditer(text):
+        word = mark["word"].lower()
+        own = "【〔" if mark[0][0] in "【〔" and not mark["end"] else word
+        if (mark["end"] or own != word) and own in begun and mark.end() < len(text):
+            yield begun[own]
+        elif not mark["end"] and not _PLAIN.fullmatch(word):
+            begun.setdefault(word, mark[0])
+            begun.setdefault(own, mark[0])

@@ -104,7 +104,7 @@ def _check_thought(prompt: Prompt, model: Model) -> None:
     if not prompt.thought.ended:
         raise UserError(
             f"the thought of {model.name} on prompt {prompt.id} has no end, so no answer follows "
-            "it; generate longer thoughts (--max-new-tokens), or end them with --force-end"
+            "it; store longer thoughts (generate --max-new-tokens), or end them with --force-end"
         )
     if taken := prompt.segments.keys() & prompt.thought.segments.keys():
         raise UserError(

@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
+from interp.statistics.decisions import agreeing
 from interp.statistics.resampling import ROUNDING, permutation_sums, share_as_far
 from interp.statistics.summaries import LEVEL, Z, grouped
 
@@ -42,9 +43,6 @@ class WelchTest:
     g: float = NAN
     """Hedges' g: the difference divided by the pooled standard deviation, corrected for small
     samples; positive if mean_a is larger."""
-    g_low: float = NAN
-    """Lower end of g's 95% interval, by the large-sample variance of Hedges and Olkin (1985)."""
-    g_high: float = NAN
     note: str = ""
 
 
@@ -73,10 +71,7 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
         test = stats.ttest_ind(first, second, equal_var=False)
     low, high = map(float, test.confidence_interval(LEVEL))
     t, df, p = float(test.statistic), float(test.df), float(test.pvalue)
-    g, half = _hedges(groups)
-    return replace(
-        groups, low=low, high=high, t=t, df=df, p=p, g=g, g_low=g - half, g_high=g + half
-    )
+    return replace(groups, low=low, high=high, t=t, df=df, p=p, g=_hedges(groups))
 
 
 def _sd(values: Float[np.ndarray, " n"]) -> float:
@@ -94,15 +89,13 @@ def _why_undefined(groups: WelchTest) -> str:
     return "undefined: both groups constant" if groups.sd_a == groups.sd_b == 0 else ""
 
 
-def _hedges(groups: WelchTest) -> tuple[float, float]:
-    """Hedges' g, and half the width of its 95% interval."""
-    n, df = groups.n_a + groups.n_b, groups.n_a + groups.n_b - 2
+def _hedges(groups: WelchTest) -> float:
+    df = groups.n_a + groups.n_b - 2
     squares = groups.sd_a**2 * (groups.n_a - 1) + groups.sd_b**2 * (groups.n_b - 1)
     d = (groups.mean_a - groups.mean_b) / math.sqrt(squares / df)
     # Hedges (1981): the exact factor that makes d unbiased. Log-gammas avoid overflow.
     correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
-    error = correction * math.sqrt(n / (groups.n_a * groups.n_b) + d**2 / (2 * n))
-    return correction * d, Z * error
+    return correction * d
 
 
 MAX_EXACT = 8
@@ -123,10 +116,11 @@ class SpearmanTest:
     """From -1 to 1; tied values share their mean rank."""
     low: float = NAN
     """Lower end of the 95% interval, by Fisher's z with the variance of Bonett and Wright (2000,
-    Psychometrika 65)."""
+    Psychometrika 65), or 0 if `method` does not reject it."""
     high: float = NAN
     p: float = NAN
-    """Two-sided p-value for the null hypothesis of no association."""
+    """Two-sided p-value for the null hypothesis of no association: the larger one of Fisher's z and
+    of `method`, at most 0.05 if and only if the interval excludes 0."""
     n: int = 0
     """Number of rows with both values."""
     method: str = ""
@@ -156,8 +150,15 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
         return SpearmanTest(n=n, note=f"undefined: {' and '.join(constant)} constant")
     rho = float(stats.spearmanr(*pairs.T).statistic)
     p, method = _p_value(*pairs.T) if tested else (NAN, "")
-    low, high, note = _interval(rho, n)
-    return SpearmanTest(rho=rho, low=low, high=high, p=p, n=n, method=method, note=note)
+    if n < 4 or 1 - abs(rho) < ROUNDING:
+        reason = "fewer than 4 rows" if n < 4 else "the ranks agree perfectly"
+        note = f"interval undefined: {reason}"
+        return SpearmanTest(rho=rho, p=p, n=n, method=method, note=note)
+    error, center = math.sqrt((1 + rho**2 / 2) / (n - 3)), math.atanh(rho)
+    low, high = math.tanh(center - Z * error), math.tanh(center + Z * error)
+    if tested:
+        low, high, p = agreeing((low, high), 2 * float(stats.norm.sf(abs(center) / error)), p)
+    return SpearmanTest(rho, low, high, p=p, n=n, method=method)
 
 
 def spearman_table(
@@ -218,11 +219,3 @@ def _distinct_orders(values: Float[np.ndarray, " n"]) -> Iterator[Float[np.ndarr
         other = np.flatnonzero(order > order[first])[-1]
         order[[first, other]] = order[[other, first]]
         order[first + 1 :] = order[first + 1 :][::-1].copy()
-
-
-def _interval(rho: float, n: int) -> tuple[float, float, str]:
-    if n < 4 or 1 - abs(rho) < ROUNDING:
-        reason = "fewer than 4 rows" if n < 4 else "the ranks agree perfectly"
-        return NAN, NAN, f"interval undefined: {reason}"
-    half = Z * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    return math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half), ""

@@ -5,7 +5,7 @@
    from these shares, whether it has trials at both levels (a paired comparison) or at one.
 3. Interval: as for one share, from random weights of the clusters and of an added cluster, so it
    lies between -1 and 1 and has a width even if no cluster differs
-   (`interp.statistics.proportions.difference_interval`).
+   (`interp.statistics.proportions.difference_drawn`).
 4. Test: random signs of the clusters' contributions if clusters have trials at both levels, and
    otherwise random orders of the clusters' shares, with the difference divided by its standard
    error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
@@ -31,8 +31,8 @@ from scipy.special import bdtr, stdtrit
 
 from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST, RESAMPLES
-from interp.statistics.decisions import HOLM_LEAST, LEAST, ONE_SIDED, holm, verdicts
-from interp.statistics.proportions import difference_interval
+from interp.statistics.decisions import HOLM_LEAST, LEAST, ONE_SIDED, agreeing, holm, verdicts
+from interp.statistics.proportions import difference_drawn
 from interp.statistics.resampling import (
     ROUNDING,
     apart,
@@ -162,16 +162,18 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     )
     if fewest < FEWEST:
         return replace(found, note=f"no test: fewer than {FEWEST} clusters on a side")
-    (low, high), (below, above) = (
-        difference_interval(a, b, paired=paired, upper=upper) for upper in (UPPER, ONE_SIDED)
-    )
+    drawn = difference_drawn(a, b, paired=paired)
+    permuted = (_by_signs if paired else _by_relabeling)(a, b, found.difference)
+    (low, high), (below, above) = drawn.ends(), drawn.ends(ONE_SIDED)
+    detectable = (high - low) / 2 * (1 + beyond_half(fewest))
+    low, high, p = agreeing((low, high), drawn.p(0.0), permuted)
     return replace(
         found,
         low=low,
         high=high,
-        p=(_by_signs if paired else _by_relabeling)(a, b, found.difference),
+        p=p,
         p_least=least_sign_p(found.clusters, RESAMPLES) if paired else 1 / (1 + RESAMPLES),
-        detectable=(high - low) / 2 * (1 + beyond_half(fewest)),
+        detectable=detectable,
         excluded_below=below,
         excluded_above=above,
     )
@@ -268,13 +270,16 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     above = max(plain.difference + limit, plain.excluded_above)
     _, fewest = _counted(of_level[best], of_level[worst])
     more = (plain.high - plain.low) / 2 * beyond_half(fewest)
+    detectable = (high - low) / 2 + more
+    permuted = share_as_far(widths, plain.difference, rounding=ROUNDING)
+    low, high, p = agreeing((max(low, 0.0), min(high, 1.0)), plain.p, permuted)
     return f"{best} - {worst}", replace(
         plain,
-        low=max(low, 0.0),
-        high=min(high, 1.0),
-        p=share_as_far(widths, plain.difference, rounding=ROUNDING),
+        low=low,
+        high=high,
+        p=p,
         p_least=1 / (1 + SHUFFLES),
-        detectable=(high - low) / 2 + more,
+        detectable=detectable,
         excluded_below=max(below, 0.0),
         excluded_above=min(above, 1.0),
     )

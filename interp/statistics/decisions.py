@@ -117,6 +117,21 @@ excluded; differences are neither shown nor excluded; nothing is tested.
 """
 
 
+def agreeing(
+    ends: tuple[float, float], p: float, other: float, against: float = 0.0
+) -> tuple[float, float, float]:
+    """Both ends and p of two tests together: at most 0.05 if and only if the ends exclude a value.
+
+    `ends` and `p` are those of one method, and `other` is the p of another test of the value
+    `against`. The larger p counts, and the interval reaches to the value if the other test does not
+    reject it.
+    """
+    low, high = ends
+    if other > SIGNIFICANT:
+        low, high = min(low, against), max(high, against)
+    return low, high, max(p, other)
+
+
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
     """The limits beyond which one-sided t-tests exclude all differences; `df` may be infinite."""
     half = float(stdtrit(df, ONE_SIDED)) * error

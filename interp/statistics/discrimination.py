@@ -15,7 +15,7 @@ from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
 from interp.statistics.means import NO_TRIALS, ClusterMean, signs_agree
-from interp.statistics.proportions import share_test
+from interp.statistics.proportions import share_drawn
 from interp.statistics.resampling import ROUNDING, bootstrap_sums
 from interp.statistics.summaries import UPPER, grouped, percentile_interval
 
@@ -105,29 +105,41 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
     return ordered.where(difference.notna())
 
 
-def mean_concordance(pairs: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
+def mean_concordance(
+    pairs: pd.DataFrame,
+    *,
+    value: str,
+    cluster: str,
+    weight: str,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    against: float = 0.5,
+) -> ClusterMean:
     """The weighted mean of `concordance` over pairs, with its interval and its test.
 
     The interval is that of a share over clusters (`interp.statistics.proportions`), widened over
     the shares that random signs of clusters do not reject, and p the larger of both tests, so that
-    p is at most 0.05 if and only if the interval excludes one half. Missing values are omitted.
-    With fewer than `FEWEST` clusters, nothing is tested. Any other mean from 0 to 1, such as that
-    of (1 + difference) / 2, can be tested so.
+    p is at most 0.05 if and only if the interval excludes `against`. Missing values are omitted.
+    With fewer than `FEWEST` clusters, nothing is tested. Any other mean of values within `bounds`,
+    such as that of differences between 0 and 1 or of correct answers, can be tested so.
     """
-    pairs = pairs.dropna(subset=[value])
+    pairs, (least, most) = pairs.dropna(subset=[value]), bounds
     if pairs.empty:
         return ClusterMean(NAN, note=NO_TRIALS)
-    weights = pairs[weight].astype(float)
-    parts = pd.DataFrame({"hits": pairs[value].astype(float) * weights, "trials": weights})
+    weights, size = pairs[weight].astype(float), most - least
+    shares = (pairs[value].astype(float) - least) / size
+    parts = pd.DataFrame({"hits": shares * weights, "trials": weights})
     hits, trials = parts.groupby(pairs[cluster].to_numpy()).sum().to_numpy().T
-    mean = ClusterMean(hits.sum() / trials.sum(), trials=len(pairs), clusters=len(hits))
-    if mean.clusters < 2:
-        return replace(mean, note=too_few(mean.clusters))
-    (low, high), p = share_test(hits, trials, 0.5)
-    if mean.clusters < FEWEST:
-        return replace(mean, low=low, high=high, note=too_few(mean.clusters))
-    low, high, p = signs_agree(hits, trials, ends=(low, high), p=p, against=0.5)
-    return replace(mean, low=low, high=high, p=p)
+    drawn, tested = share_drawn(hits, trials), (against - least) / size
+    mean = ClusterMean(
+        least + size * drawn.value, trials=len(pairs), clusters=(clusters := len(hits))
+    )
+    if clusters < 2:
+        return replace(mean, note=too_few(clusters))
+    note, (low, high), p = too_few(clusters), drawn.ends(), NAN
+    if clusters >= FEWEST:
+        ends, note = (low, high), ""
+        low, high, p = signs_agree(hits, trials, ends=ends, p=drawn.p(tested), against=tested)
+    return replace(mean, low=least + size * low, high=least + size * high, p=p, note=note)
 
 
 class Area(NamedTuple):

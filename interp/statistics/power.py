@@ -6,7 +6,7 @@
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels
    or drawn separately for each (Lunn and Davies, 1998, Biometrika 85).
-3. Test each study as `interp.statistics.contrasts` does, but by Student's t, not by permutations.
+3. Test each study as `interp.statistics.contrasts` does, but by Student's t, without draws.
 4. Search for the smallest difference that 80% of the studies detect.
 """
 
@@ -100,14 +100,19 @@ class PairCounts:
         sums[..., there] = np.add.reduceat(values[..., order], starts, axis=-1)
         return sums.reshape(*values.shape[:-1], *shape)
 
-    def fewest(self) -> int:
-        """The smallest number of clusters in a test of two levels, as in `contrasts.difference`."""
+    def compared(self) -> tuple[bool, int]:
+        """Whether clusters have both levels, and their number, as in `contrasts.difference`.
+
+        Of several levels, those are compared that have the fewest.
+        """
         has = self.sums(self.counts.astype(float)) > 0
         counted = []
         for a, b in combinations(has.T, 2):
             rarer = min(a.sum(), b.sum())
-            counted.append((a | b).sum() if 2 * (a & b).sum() > rarer else rarer)
-        return int(min(counted))
+            paired = bool(2 * (a & b).sum() > rarer)
+            counted.append((int((a | b).sum() if paired else rarer), paired))
+        fewest, paired = min(counted)
+        return paired, fewest
 
 
 def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected:
@@ -296,7 +301,7 @@ def _said(found: float) -> str:
 
 def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> float:
     """The smallest difference detected with 80% power at 5% divided by `tests`; NaN without any."""
-    if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
+    if trials.compared()[1] < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
     low, high = 0.0, 1.0
     while high - low > FINEST:
@@ -317,7 +322,7 @@ def power(trials: PairCounts, awaited: Expected, difference: float, *, tests: in
     level = (1 - LEVEL) / tests
     if hits.shape[-1] > 2:
         return float(_extremes_differ(hits, counts, level).mean())
-    return float(_two_differ(hits, counts, trials.fewest(), level).mean())
+    return float(_two_differ(hits, counts, level, paired=trials.compared()[0]).mean())
 
 
 def _extremes_differ(
@@ -339,17 +344,27 @@ def _extremes_differ(
 def _two_differ(
     hits: Float[np.ndarray, "studies clusters 2"],
     counts: Float[np.ndarray, "clusters 2"],
-    fewest: int,
     level: float,
+    *,
+    paired: bool,
 ) -> Bool[np.ndarray, " studies"]:
-    """For each study, whether Student's t test finds that two levels differ."""
+    """For each study, whether Student's t test finds that two levels differ.
+
+    As in the interval of a difference, half a cluster is added to each level, which has no hits at
+    the higher one and only hits at the lower one; its weight has twice the mean's square as
+    variance.
+    """
     total, clusters = counts.sum(axis=0), len(counts)
     shares = hits.sum(axis=1) / total
     added = (hits - shares[:, None] * counts) / total
     squares = ((added[..., 0] - added[..., 1]) ** 2).sum(axis=1)
-    error = np.sqrt(clusters / (clusters - 1) * squares)
-    far = stdtrit(fewest - 1, 1 - level / 2) * error
-    return np.asarray(np.abs(shares[:, 0] - shares[:, 1]) > far + ROUNDING)
+    half = (counts**2).sum(axis=0) / total**2 / 2
+    higher = shares == shares.max(axis=1, keepdims=True)
+    away = half * np.where(higher, shares, 1 - shares)
+    of_added = away.sum(axis=1) ** 2 if paired else (away**2).sum(axis=1)
+    error = np.sqrt(clusters / (clusters - 1) * squares + 2 * of_added)
+    far = stdtrit(clusters - 1, 1 - level / 2) * error
+    return np.asarray(np.ptp(shares, axis=1) - away.sum(axis=1) > far + ROUNDING)
 
 
 def simulated(

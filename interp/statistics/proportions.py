@@ -26,13 +26,14 @@ proportion if the clusters are skewed towards that end, but never beyond 0 or 1.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from interp.statistics.clusters import FEWEST
-from interp.statistics.summaries import Z, percentile_interval
+from interp.statistics.summaries import UPPER, Z
 
 DRAWS = 4000
 """Number of random draws of the clusters' weights."""
@@ -113,48 +114,49 @@ def _row(cell: pd.DataFrame, clustered: bool, continuous: bool) -> dict[str, obj
         clusters, kish = n, trials.sum() ** 2 / cell["squares"].sum()
         low, high = (float(end[0]) for end in wilson(*map(np.atleast_1d, (share, kish, Z))))
     elif clusters > 1:
-        low, high = _clustered(hits, trials, _farthest(hits / trials) if continuous else (0.0, 1.0))
+        farthest = _farthest(hits / trials) if continuous else (0.0, 1.0)
+        low, high = share_drawn(hits, trials, farthest).ends()
     else:
         low, high, note = np.nan, np.nan, "interval undefined: one cluster"
     return {"share": share, "low": low, "high": high, "n": n, "clusters": clusters, "note": note}
 
 
-def _clustered(
+class Drawn(NamedTuple):
+    """A share, or a difference between two, with draws of what it may be at least and at most."""
+
+    value: float
+    least: Float[np.ndarray, " draws"]
+    """With an added cluster that lies as low as possible."""
+    most: Float[np.ndarray, " draws"]
+
+    def ends(self, upper: float = UPPER) -> tuple[float, float]:
+        """Both ends of the interval; `upper` is the probability below the upper one."""
+        low, high = np.quantile(self.least, 1 - upper), np.quantile(self.most, upper)
+        # With rounding, or equal shares in all clusters, an end may pass the value itself.
+        return min(float(low), self.value), max(float(high), self.value)
+
+    def p(self, against: float) -> float:
+        """The level at which the interval ends at `against`; 0 if hardly a draw reaches so far."""
+        # As quantiles are interpolated between draws, so that p and the ends agree.
+        ranks = np.linspace(0.0, 1.0, DRAWS)
+        below, up_to = (
+            float(np.interp(against, np.sort(draws), ranks)) for draws in (self.least, self.most)
+        )
+        return min(1.0, 2 * min(below, 1 - up_to))
+
+
+def share_drawn(
     hits: Float[np.ndarray, " clusters"],
     trials: Float[np.ndarray, " clusters"],
-    farthest: tuple[float, float],
-) -> tuple[float, float]:
-    """Both ends of the interval, from each cluster's hits and trials and the added shares."""
-    (low, _), (_, high) = map(percentile_interval, _bounds(hits, trials, farthest))
-    share = float(hits.sum() / trials.sum())
-    return min(low, share), max(high, share)
-
-
-def share_test(
-    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"], against: float
-) -> tuple[tuple[float, float], float]:
-    """Both ends of a share's interval, and the p at whose level the interval ends at `against`.
-
-    p is 0 if fewer than one in `DRAWS` draws reach so far.
-    """
-    ranks, bounds = np.linspace(0.0, 1.0, DRAWS), _bounds(hits, trials, (0.0, 1.0))
-    # As quantiles are interpolated between draws, so that p and the ends agree.
-    below, up_to = (float(np.interp(against, np.sort(draws), ranks)) for draws in bounds)
-    return _clustered(hits, trials, (0.0, 1.0)), min(1.0, 2 * min(below, 1 - up_to))
-
-
-def _bounds(
-    hits: Float[np.ndarray, " clusters"],
-    trials: Float[np.ndarray, " clusters"],
-    farthest: tuple[float, float],
-) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
-    """The share in each draw of weights, of which quantiles are the lower and the upper end."""
+    farthest: tuple[float, float] = (0.0, 1.0),
+) -> Drawn:
+    """A share, from each cluster's hits and trials and the shares that an added one may have."""
     weights, (added, _) = _weights(len(hits))
     # The mean, over trials, of the size of a trial's cluster.
     added = added * (trials**2).sum() / trials.sum()
     drawn, all_ = weights @ hits, weights @ trials + added
-    least, most = farthest
-    return (drawn + least * added) / all_, (drawn + most * added) / all_
+    low, high = ((drawn + share * added) / all_ for share in farthest)
+    return Drawn(float(hits.sum() / trials.sum()), low, high)
 
 
 def _farthest(shares: Float[np.ndarray, " clusters"]) -> tuple[float, float]:
@@ -179,16 +181,14 @@ def _weights(
     return weights, chance.gamma(0.5, size=(2, DRAWS))
 
 
-def difference_interval(
-    a: pd.DataFrame, b: pd.DataFrame, *, paired: bool, upper: float
-) -> tuple[float, float]:
-    """The interval of the difference between two shares, a - b, from -1 to 1.
+def difference_drawn(a: pd.DataFrame, b: pd.DataFrame, *, paired: bool) -> Drawn:
+    """The difference between two shares, a - b, from -1 to 1.
 
-    It is computed as for one share. A cluster with trials of both shares has the same weight in
-    both. For the lower end, the cluster added to `a` has no hits and the cluster added to `b` has
-    only hits; for the upper end, it is the other way round. The two added clusters have the same
-    weight in a paired comparison, and separate weights in an unpaired one. Both tables have hits
-    and trials, indexed by cluster; `upper` is the probability below the upper end.
+    It is computed as one share. A cluster with trials of both shares has the same weight in both.
+    For the lower end, the cluster added to `a` has no hits and the cluster added to `b` has only
+    hits; for the upper end, it is the other way round. The two added clusters have the same weight
+    in a paired comparison, and separate weights in an unpaired one. Both tables have hits and
+    trials, indexed by cluster.
     """
     clusters = a.index.union(b.index)
     weights, added = _weights(len(clusters))
@@ -198,11 +198,11 @@ def difference_interval(
         further.append(more * (trials**2).sum() / trials.sum())
         drawn.append(weights @ hits)
         totals.append(weights @ trials + further[-1])
-    low = drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1]
-    high = (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1]
-    # With rounding, or equal shares in all clusters, an end may pass the difference itself.
-    here = float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum())
-    return min(float(np.quantile(low, 1 - upper)), here), max(float(np.quantile(high, upper)), here)
+    return Drawn(
+        float(a["hits"].sum() / a["trials"].sum() - b["hits"].sum() / b["trials"].sum()),
+        drawn[0] / totals[0] - (drawn[1] + further[1]) / totals[1],
+        (drawn[0] + further[0]) / totals[0] - drawn[1] / totals[1],
+    )
 
 
 def wilson(

@@ -7,18 +7,22 @@ from typing import Literal
 
 from interp.prompts.marks import answer_start, begins_thought, without_thought
 
-Ending = Literal["stop", "length"]
+Ending = Literal["stop", "length", "refused"]
 
 _AT_LIMIT = re.compile(
     "(model_)?length|max_(output_)?tokens|model_context_window_exceeded", re.IGNORECASE
 )
 """What tools call the end of a text at its largest length."""
 
-NOT_CUT = re.compile(
-    "stop(_sequence)?|eos(_token)?|end_turn|completed?|content_filter|refusal|tool_calls",
+NOT_CUT = re.compile("stop(_sequence)?|eos(_token)?|end_turn|completed?|tool_calls", re.IGNORECASE)
+"""What tools call an end before the largest length."""
+
+_REFUSED = re.compile(
+    "refusal|refused|content_filter(ed)?|guardrail_intervened|error_toxic"
+    "|(image_)?(safety|prohibited_content|recitation)|blocklist|spii",
     re.IGNORECASE,
 )
-"""What tools call an end before the largest length."""
+"""What tools call the end of a text that the model, or its provider, declined to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,8 @@ def ending(reason: str | None) -> Ending | None:
     """How a text ended, from what a tool calls it."""
     if not reason:
         return None
+    if _REFUSED.fullmatch(reason):
+        return "refused"
     return "length" if _AT_LIMIT.fullmatch(reason) else "stop"
 
 

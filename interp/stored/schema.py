@@ -70,12 +70,20 @@ class Message(Stored):
     reasoning: str | None = None
 
     @property
+    def _parts(self) -> list[Part]:
+        content = [self.content] if isinstance(self.content, str) else self.content or ()
+        return [Part(text=own) if isinstance(own, str) else own for own in content]
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the message, or a part of it, is marked as a refusal."""
+        return bool(self.refusal) or any(part.refusal for part in self._parts)
+
+    @property
     def split(self) -> tuple[str, str | None]:
         """The text, and the thought if it is held apart."""
-        content = [self.content] if isinstance(self.content, str) else self.content or ()
-        parts = [Part(text=own) if isinstance(own, str) else own for own in content]
         text, within = (
-            "".join(own.written for own in parts if own.is_thought is thought)
+            "".join(own.written for own in self._parts if own.is_thought is thought)
             for thought in (False, True)
         )
         thought = self.reasoning_content or self.reasoning or within
@@ -103,7 +111,7 @@ class Choice(Stored):
         """The text, without its prompt."""
         own = self.message if isinstance(self.message, Message) else Message(content=self.message)
         text, thought = own.split
-        end = ending(self.finish_reason)
+        end = "refused" if own.is_refusal else ending(self.finish_reason)
         return Output(where, text, model=model, draw=draw, thought=thought, finished=end)
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +39,20 @@ _COLUMNS = {
 }
 """Columns of tables by what they hold; of several, the first counts."""
 
+_LM_EVAL = (
+    *("versions {task}", "n-shot {task}", "config limit", "config fewshot_seed"),
+    *("chat_template_sha", "system_instruction_sha"),
+)
+_INSPECT = (
+    *("task", "task_version", "task_args", "solver", "dataset name", "dataset shuffled"),
+    *("config sample_shuffle", "config limit", "config epochs"),
+)
+"""Settings that are told if they differ: their places in what a tool writes about a task."""
+
+_NO_METRICS = {"prompt_hash", "target_hash"}
+
+_SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-?[^/]*)\.jsonl")
+
 
 class Scored(NamedTuple):
     """What a tool stored about one item, once for each epoch and filter."""
@@ -50,7 +64,7 @@ class Scored(NamedTuple):
     scores: Mapping[str, float]
     """By metric; NaN if there is none."""
     fields: Mapping[str, Any]
-    """Fields of the document, metadata or further columns."""
+    """Fields of the document with its task, metadata or further columns."""
     epoch: str = ""
     filter: str = ""
     document: str = ""
@@ -58,7 +72,7 @@ class Scored(NamedTuple):
     target: str = ""
     answer: str = ""
     task: str = ""
-    error: str = ""
+    failed: bool = False
     refused: bool = False
 
 
@@ -86,30 +100,36 @@ class ScoreFile:
         Raises:
             UserError: a score is infinite, or larger than `LARGEST`.
         """
-        scores = {metric: _number(value) for metric, value in values.items()}
-        for metric, score in scores.items():
-            if score is None:
-                example = shortened(repr(values[metric]), 60)
-                self.unread.setdefault(metric, f"{example} ({where})")
-            elif abs(score) > LARGEST:
+        scores: dict[str, float] = {}
+        for metric, value in values.items():
+            try:
+                score = scores[metric] = _number(value)
+            except ValueError:
+                self.unread.setdefault(metric, f"{shortened(repr(value), 60)} ({where})")
+                continue
+            if abs(score) > LARGEST:
                 raise UserError(
                     f"{where}: {one_line(metric)} is {score}; expected a score of at most "
                     f"{LARGEST:g} in size. Correct or remove it"
                 )
-        return {metric: score for metric, score in scores.items() if score is not None}
+        return scores
 
 
-def _number(value: object) -> float | None:
-    """A score; NaN where there is none, None for what is no score."""
+def _number(value: object) -> float:
+    """A score; NaN where there is none.
+
+    Raises:
+        ValueError: it is no score.
+    """
     if isinstance(value, str):
         text = value.strip()
         value = LETTERS.get(text, LETTERS.get(text.lower(), text or None))
     if value is None:
         return math.nan
+    if not isinstance(value, str | int | float):
+        raise ValueError("no number")
     try:
-        return real(value) if isinstance(value, str | int | float) else None
-    except ValueError:
-        return None
+        return real(value)
     except OverflowError:
         return math.inf
 
@@ -139,7 +159,7 @@ def _read(path: Path, metrics: Sequence[str]) -> ScoreFile:
     if path.is_dir():
         return _of_samples(_samples_in(path))
     if path.suffix == ".eval" or is_archive(path):
-        return replace(_of_log(path, *log_of(path, short=True)), archive=path)
+        return _of_log(path, *log_of(path, short=True))
     check_fits(path)
     first, records = records_of(path)
     keys = first.keys() if isinstance(first, Mapping) else set()
@@ -165,40 +185,16 @@ class _Sample(LmEvalSample):
     doc_hash: str = ""
 
 
-_LM_EVAL = {
-    "version of {task}": "versions {task}",
-    "shots of {task}": "n-shot {task}",
-    "limit": "config limit",
-    "seed of shots": "config fewshot_seed",
-    "chat template": "chat_template_sha",
-    "instruction": "system_instruction_sha",
-}
-_INSPECT = {
-    "task": "task",
-    "version": "task_version",
-    "arguments": "task_args",
-    "solver": "solver",
-    "data": "dataset name",
-    "shuffled": "dataset shuffled",
-    "samples shuffled": "config sample_shuffle",
-    "limit": "config limit",
-    "epochs": "config epochs",
-}
-"""Settings that are told if they differ, and their places in what a tool writes about a task."""
-
-_NO_METRICS = {"prompt_hash", "target_hash"}
-
-_SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-?[^/]*)\.jsonl")
-
-
 def _samples_in(folder: Path) -> dict[Path, Records]:
     """The samples of each task in a folder of lm-eval's results."""
     with reading(folder):
         files = sorted(folder.rglob("samples_*.jsonl"))
+        others = sorted(own.name for own in folder.iterdir() if not own.is_dir())
     if not files:
+        found = f"{len(others):,} other files, such as {one_line(others[0])}" if others else "none"
         raise UserError(
-            f"{folder} holds no samples; expected samples_*.jsonl, which lm-eval writes with "
-            "--log_samples, or a folder that a command of interp wrote"
+            f"{folder} holds no samples ({found}); name a file, such as a log of Inspect or a "
+            "table, or a folder with samples_*.jsonl, which lm-eval writes with --log_samples"
         )
     task, count = Counter(_task(file) for file in files).most_common(1)[0]
     if count > 1:
@@ -240,13 +236,14 @@ def _at(record: object, keys: Iterable[str]) -> object:
     return record
 
 
-def _settings(places: Mapping[str, str], record: object, task: str = "") -> dict[str, str]:
+def _settings(places: Iterable[str], record: object, task: str = "") -> dict[str, str]:
     """What may differ between two results, as text."""
     settings = {}
-    for name, place in places.items():
-        value = _at(record, [key.format(task=task) for key in place.split()])
+    for place in places:
+        keys = [key.format(task=task) for key in place.split()]
+        value = _at(record, keys)
         told = json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
-        settings[one_line(name.format(task=task))] = "none" if value is None else one_line(told, 80)
+        settings[one_line(" ".join(keys))] = "none" if value is None else one_line(told, 80)
     return settings
 
 
@@ -260,7 +257,7 @@ def _of_sample(where: str, record: object, task: str, log: ScoreFile) -> Scored:
         sample.prompt_id or str(sample.doc_id),
         requests[0][0] if requests else "",
         log.read(where, {name: values[name] for name in sorted(names)}),
-        sample.doc,
+        sample.doc | {"task": task},
         filter="" if sample.filter == "none" else sample.filter,
         document=sample.doc_hash or json.dumps(sample.doc, sort_keys=True),
         target=str(sample.target),
@@ -272,16 +269,15 @@ def _of_sample(where: str, record: object, task: str, log: ScoreFile) -> Scored:
 def _of_log(file: Path, about: Log, samples: Records) -> ScoreFile:
     name, done = one_line(about.eval.model or "") or file.stem, about.results
     log = ScoreFile(name, settings=_settings(_INSPECT, about.eval.model_extra))
+    log.archive = file if about.samples is None else None
     rows = [_of_summary(where, checked(where, Sample, own), log) for where, own in samples]
     log.rows = list({(row.item, row.epoch, row.text): row for row in rows}.values())
     if again := len(rows) - len(log.rows):
         log.said.append(f"{again:,} samples were repeated, of which the last counts")
     if about.status != "success" or (done and done.completed_samples < done.total_samples):
         of = f" of {done.total_samples:,}" if done and done.total_samples else ""
-        log.said.append(
-            f"stopped early (status {one_line(about.status)}): it holds {len(log.rows):,}{of} "
-            "samples"
-        )
+        told = f"stopped early (status {one_line(about.status)}): it holds {len(log.rows):,}{of}"
+        log.said.append(f"{told} samples")
     return log
 
 
@@ -300,7 +296,7 @@ def _of_summary(where: str, sample: Sample, log: ScoreFile) -> Scored:
         target=sample.target if isinstance(sample.target, str) else json.dumps(sample.target),
         answer=sample.output.completion
         or next((score.answer for score in scores.values() if score.answer), ""),
-        error="" if sample.error is None else "the sample failed",
+        failed=sample.error is not None,
         refused=any(own.finish_reason == "content_filter" for own in choices)
         or "N" in values.values(),
     )

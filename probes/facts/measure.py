@@ -8,7 +8,7 @@ import torch
 
 from interp import Generate, Model, Prompt, UserError
 from interp.extend import Measurement, PromptRows, measuring
-from interp_probes.facts.wordings import EXAMPLES, sentence, wording
+from interp_probes.facts.wordings import before_other_facts, sentence, wording
 from interp_probes.specs import Familiarity, Knowledge
 
 
@@ -152,9 +152,7 @@ def _identified(model: Model, prompt: Prompt) -> measuring.Row:
 
 
 def _row(model: Model, prompt: Prompt, completion: str) -> measuring.Row:
-    # After examples, a base model goes on with lines of its own about other facts.
-    judged = completion.strip().partition("\n")[0] if wording(prompt) == EXAMPLES else completion
-    matched = prompt.answer.judge(judged).answer
+    matched = prompt.answer.judge(before_other_facts(prompt, completion.strip())).answer
     return {
         **_identified(model, prompt),
         "completion": completion,

@@ -4,6 +4,7 @@ As asked; in the other wordings that its data give; and as asked, after other fa
 messages with the completed sentence as reply. This reply begins with the sentence, too.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -53,6 +54,25 @@ def wording(prompt: Prompt) -> str:
 def sentence(fact: Prompt) -> str:
     """What a completion begins with: the text after any instruction that ends in a colon."""
     return fact.text.rpartition(": ")[2].strip()
+
+
+def before_other_facts(fact: Prompt, completion: str) -> str:
+    """What a completion says before it goes on to other facts, as base models do.
+
+    It does so in a new line: in any after examples; else in one that names a speaker, or has the
+    prompt's instruction, the first words of its question or its last words without repeating it.
+    """
+    if wording(fact) == EXAMPLES:
+        return completion.partition("\n")[0]
+    words = [re.escape(word) for word in fact.text.split()]
+    like = r"[^\n]*\b" + " ".join(words[-3:])
+    if instruction := fact.text.rpartition(": ")[0]:
+        like = re.escape(instruction)
+    elif fact.text.endswith("?"):
+        like = " ".join(words[:2])
+    speaker = r"(?:Q|Question|User|Human)\b[^\n:]{0,20}:"
+    other = rf"\n\W*(?!{' '.join(words)})(?:{speaker}|{like})"
+    return re.split(other, completion, maxsplit=1)[0]
 
 
 def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:

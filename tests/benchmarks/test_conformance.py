@@ -6,9 +6,19 @@ import sys
 import pytest
 import torch
 
-from benchmarks.conformance import cells, libraries
-from benchmarks.conformance.__main__ import FILE, main
-from benchmarks.conformance.cells import ABSENT, NO, RAISES, UNCLAIMED, YES, measured, stored
+from benchmarks.conformance import __main__ as cells
+from benchmarks.conformance import libraries
+from benchmarks.conformance.__main__ import (
+    ABSENT,
+    FILE,
+    NO,
+    RAISES,
+    UNCLAIMED,
+    YES,
+    main,
+    measured,
+    stored,
+)
 from benchmarks.conformance.claims import CLAIMS, apart
 from benchmarks.conformance.truth import Truth
 from benchmarks.conformance.types import ENCODER, PARTS, subject
@@ -20,11 +30,12 @@ ROOT, PAGE = FILE.parents[2], FILE.parents[1] / "conformance.md"
 def test_the_parts_of_each_type_add_up_in_plain_passes(kind):
     """The paths written by hand, with the factors, make the stream after each layer."""
     given = subject(kind, torch.float64)
-    truth = Truth(given, PARTS[kind])
+    truth, (ids, *_) = Truth(given, PARTS[kind]), given.prompts
     for layer in range(truth.layers):
+        own = {name: site for (name, at), site in truth.sites.items() if at == layer}
         pre, mid, post, attn, mlp = (
-            truth.read(given.ids[0], site, layer) if (site, layer) in truth.places else None
-            for site in ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
+            truth.activation(ids, own[name]) if name in own else None
+            for name in ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
         )
         assert apart(pre + attn + mlp, post) < 1e-6
         assert mid is None or apart(pre + attn, mid) < 1e-6
@@ -34,7 +45,7 @@ def test_the_parts_of_each_type_add_up_in_plain_passes(kind):
 def test_the_truth_about_attention_looks_back_only(kind):
     given = subject(kind)
     truth = Truth(given, PARTS[kind])
-    maps = [truth.weights(given.ids[0], layer) for layer in range(truth.layers)]
+    maps = [truth.weights(next(iter(given.prompts)), layer) for layer in range(truth.layers)]
     assert any(own is not None for own in maps)
     for own in maps:
         if own is not None:
@@ -43,8 +54,10 @@ def test_the_truth_about_attention_looks_back_only(kind):
 
 
 def test_every_claim_holds_for_this_toolkit_and_for_none_of_its_displaced_numbers():
-    right = list(measured("interp", "llama", tuple(CLAIMS)))
-    wrong = list(measured("interp", "llama", tuple(CLAIMS), control=True))
+    right, wrong = (
+        [measured("interp", claim, "llama", control=control) for claim in CLAIMS]
+        for control in (False, True)
+    )
     assert [cell.outcome for cell in right] == [YES] * len(CLAIMS)
     assert [cell.outcome for cell in wrong] == [NO] * len(CLAIMS)
     assert all(float(cell.deviation) <= float(cell.tolerance) for cell in right)
@@ -52,9 +65,8 @@ def test_every_claim_holds_for_this_toolkit_and_for_none_of_its_displaced_number
 
 
 def test_a_planted_cause_comes_first_and_not_by_displaced_scores():
-    (right,), (wrong,) = (
-        list(measured("interp", "organisms", ["planted"], control=control))
-        for control in (False, True)
+    right, wrong = (
+        measured("interp", "planted", "organisms", control=control) for control in (False, True)
     )
     assert (right.outcome, wrong.outcome) == (YES, NO)
 
@@ -70,7 +82,7 @@ def test_what_a_library_raises_or_does_not_claim_is_the_cell(monkeypatch):
             return torch.full((4, len(ids), len(ids)), torch.nan)
 
     monkeypatch.setattr(cells, "adapter", lambda name: Silent)
-    found = {cell.claim: cell for cell in measured("silent", "gpt2", tuple(CLAIMS))}
+    found = {claim: measured("silent", claim, "gpt2") for claim in CLAIMS}
     assert found["stream"].outcome == RAISES
     assert found["stream"].about == "ValueError: no such layer"
     assert found["weights"].outcome == NO
@@ -78,10 +90,11 @@ def test_what_a_library_raises_or_does_not_claim_is_the_cell(monkeypatch):
 
 
 def test_a_library_that_cannot_be_imported_is_a_row(monkeypatch):
-    monkeypatch.setitem(libraries.PACKAGED, "gone", "gone:Gone")
-    (cell,) = measured("gone", "gpt2", ["stream"])
+    monkeypatch.setitem(libraries.PACKAGED, "gone", ("stream",))
+    cell = measured("gone", "stream", "gpt2")
     assert (cell.outcome, cell.deviation) == (ABSENT, "")
     assert cell.about.startswith("ModuleNotFoundError")
+    assert measured("gone", "batch", "gpt2").outcome == UNCLAIMED
 
 
 def test_other_packages_add_adapters(monkeypatch):
@@ -110,8 +123,8 @@ def test_one_cell_is_shown_alone_and_others_are_stored_once(monkeypatch, capsys,
     main()
     assert capsys.readouterr().out.split()[:4] == ["interp", "stream", "gpt2", YES]
     assert not file.exists()
-    for cell in measured("interp", "gpt2", list(CLAIMS)):
-        cells.append(file, cell)
+    for claim in CLAIMS:
+        cells.append(file, measured("interp", claim, "gpt2"))
     monkeypatch.setattr(sys, "argv", argv)
     main()
     assert capsys.readouterr().out == ""
@@ -141,10 +154,8 @@ def test_every_claim_has_a_short_sentence_with_its_place():
         if row["library"] == "interp":
             assert row["sentence"] in " ".join((ROOT / row["place"]).read_text("utf-8").split())
     quoted = {(row["library"], row["claim"]) for row in rows}
-    claimed = {
-        (cell.library, cell.claim) for cell in stored(FILE).values() if cell.outcome in (YES, NO)
-    }
-    assert claimed <= quoted
+    claimed = {own[:2] for own, cell in stored(FILE).items() if cell.outcome != UNCLAIMED}
+    assert claimed == quoted
 
 
 def code_lines(file):

@@ -189,8 +189,8 @@ def test_a_context_that_is_too_short(damaged, capsys, tmp_path):
     ("change", "message"),
     [
         (lambda f: f.drop(columns="premise2"), "lacks the columns premise2"),
-        (lambda f: f.iloc[[0, 0, 1]], "occurs twice"),
-        (lambda f: f.iloc[:3], "has no counterpart"),
+        (lambda f: f.iloc[[0, 0, 1]], "has 2 other rows"),
+        (lambda f: f.iloc[:3], "has 0 other rows"),
     ],
 )
 def test_broken_data_files(change, message, capsys, tmp_path):

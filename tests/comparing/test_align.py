@@ -4,9 +4,19 @@ import json
 
 import pytest
 
-from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import NO, YES, archive, letters, log, question, samples, says, table
+from tests.support.logs import (
+    NO,
+    YES,
+    archive,
+    compared,
+    letters,
+    log,
+    question,
+    samples,
+    says,
+    table,
+)
 
 ALL = set(map(str, range(20)))
 STORY = "A farmer went to the market with all of her animals and came back with "

@@ -13,9 +13,9 @@ from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from interp.comparing.differences import DIFFERENCES, Differences, compared
+from interp.comparing.differences import DIFFERENCES, Differences
 from interp.statistics import means
-from tests.support.logs import archive, log, samples, table
+from tests.support.logs import archive, compared, log, samples, table
 
 RNG = np.random.default_rng(7)
 
@@ -108,6 +108,8 @@ def test_equal_logs_differ_nowhere(tmp_path):
     found = compared([samples(tmp_path / name, list(map(int, a))) for name in "ab"])
     row = found.differences.frame.iloc[0]
     assert (row["difference"], row["only_a"], row["only_b"], row["p_mcnemar"]) == (0, 0, 0, 1)
+    ((_, shown),) = found.differences.item.shown
+    assert [str(own) for own in shown[["only_a", "only_b"]].iloc[0]] == ["0", "0"]
     assert found.sentences() == ["a and b have equal scores (acc) on all 40 items that both have."]
 
 

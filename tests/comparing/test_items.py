@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import NO, YES, archive, letters, log, samples, says, table
+from tests.support.logs import NO, YES, archive, compared, letters, log, samples, says, table
 
 
 def changed(scores=YES, name="org/model", again=(), header=(), **of_item):
@@ -126,7 +125,7 @@ def test_settings_that_differ_are_said(tmp_path):
     one = log(letters(YES), eval={"task_version": 1, "config": {"epochs": 1}})
     other = log(letters(NO), name="org/b", eval={"task_version": 2, "config": {"epochs": 3}})
     found = compared(against(tmp_path, one, other))
-    assert says(found.said, "version", 1, "org/model", 2, "org/b")
+    assert says(found.said, "task_version", 1, "org/model", 2, "org/b")
     assert says(found.said, "epochs", 1, "org/model", 3, "org/b")
 
 
@@ -140,7 +139,26 @@ def test_scores_that_are_missing_are_counted_and_infinite_ones_refused(tmp_path)
             compared([table(tmp_path / "c.csv", [bad, *YES[1:]]), other])
 
 
-@pytest.mark.parametrize("bad", ["good", "1_5", "1,5", "0x1", "2026-01-01"])
+@pytest.mark.parametrize(
+    ("scores", "mark", "count"),
+    [
+        ([-1, *YES[1:]], -1, 1),
+        ([-1, 99, 99, *YES[3:]], 99, 2),
+        ([-1] * 2 + [0] * 18, -1, 2),
+        ([0, 100, 100, -999] * 5, -999, 5),
+        ([0.5, *YES[1:]], None, 0),
+        ([0, 1, 2, 3] * 5, None, 0),
+        ([-1, -2, -3, -4] * 5, None, 0),
+        ([10, 0, 10, 10] * 5, None, 0),
+        (YES, None, 0),
+    ],
+)
+def test_a_third_value_beside_yes_and_no_is_said(scores, mark, count, tmp_path):
+    found = compared([table(tmp_path / "a.csv", scores), table(tmp_path / "b.csv", NO)])
+    assert says(found.said, "a", count, "score", mark) is (mark is not None)
+
+
+@pytest.mark.parametrize("bad", ["good", "1_5", "１", "1 0", "1,5", "0x1", "2026-01-01"])
 def test_what_is_no_score_is_told_with_an_example(bad, tmp_path):
     one = table(tmp_path / "a.csv", [f'"{bad}"', *YES[1:]])
     with pytest.raises(UserError, match=f"'{bad}'"):
@@ -220,9 +238,9 @@ def test_what_only_one_run_of_lm_eval_was_given_is_said(tmp_path):
     plain = told(tmp_path / "a", YES, **{"n-shot": {"legs": 0}})
     other = {"chat_template_sha": "abc", "config": {"limit": 20}, "n-shot": {"legs": 2}}
     said = compared([plain, told(tmp_path / "b", NO, **other)]).said
-    assert "chat template differs: none (a), abc (b)" in said
-    assert "limit differs: none (a), 20 (b)" in said
-    assert "shots of legs differs: 0 (a), 2 (b)" in said
+    assert says(said, "chat_template_sha", "none", "a", "abc", "b")
+    assert says(said, "limit", "none", "a", 20, "b")
+    assert says(said, "n-shot", "legs", 0, "a", 2, "b")
 
 
 @pytest.mark.parametrize("damage", [{"versions": 3}, {"n-samples": {"legs": 5}}, {"config": []}])

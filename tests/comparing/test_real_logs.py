@@ -6,10 +6,10 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.comparing.differences import compared
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.runs.folder import RunFolder
+from tests.support.logs import compared
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 

@@ -21,7 +21,7 @@ from interp.statistics.means import (
     estimates,
     least_p,
 )
-from interp.statistics.proportions import difference_interval, proportions
+from interp.statistics.proportions import difference_drawn, proportions
 from interp.statistics.summaries import weighted_median, weighted_sd
 
 
@@ -282,7 +282,7 @@ def test_a_difference_of_two_shares_of_the_same_trials_has_the_interval_of_two()
     )
     assert found["beyond"] == pytest.approx(known["x"].mean() - known["y"].astype(float).mean())
     ends = found["beyond_low"], found["beyond_high"]
-    assert ends == pytest.approx(difference_interval(one, other, paired=True, upper=0.975))
+    assert ends == pytest.approx(difference_drawn(one, other, paired=True).ends())
     alone = only(table_of(Share("b", "d", "share", of="x", minus="y")), trials.assign(cluster="c"))
     assert np.isnan([alone["b_low"], alone["b_high"]]).all() and alone["note"]
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from interp.report.page import TableItem
-from interp_experiments.findings import in_brief, listed, matrix, model_matrix, named_section
+from interp_experiments.findings import in_brief, listed, named_section
 
 
 def test_names_as_in_a_sentence():
@@ -70,47 +70,8 @@ def test_between_models_no_direction_is_counted():
     assert said.startswith("A: 2 of 3 differ; largest up: +0.50 [")
 
 
-def texts_of(item):
-    """The texts in the cells of a matrix by row and column."""
-    ax = item.draw()
-    ticks = ax.get_yticklabels(), ax.get_xticklabels()
-    rows, columns = ([tick.get_text() for tick in own] for own in ticks)
-    return {
-        (rows[round(y)], columns[round(x)]): text.get_text()
-        for text in ax.texts
-        for x, y in [text.get_position()]
-    }, ax
-
-
-def test_every_pair_of_models_is_a_cell_row_less_column():
-    rows = compared(UP, NARROW, FEW).assign(contrast=["a - b", "a - c", "b - c"])
-    texts, ax = texts_of(model_matrix("models", "Models", rows, ["a", "b", "c"]))
-    assert texts == {
-        ("a", "b"): "+0.50",
-        ("b", "a"): "−0.50",
-        ("a", "c"): "+0.01",
-        ("c", "a"): "−0.01",
-        ("b", "c"): "·",
-        ("c", "b"): "·",
-    }
-    # Only what is shown is colored.
-    (image,) = ax.get_images()
-    assert image.get_array().compressed().tolist() == [0.5, -0.5]
-    assert ax.get_xlabel() == "row less column (n = 40)"
-    assert model_matrix("models", "Models", rows, ["a"]) is None
-
-
-def test_differences_within_models_have_a_row_for_each_model():
-    rows = compared(UP, DOWN).assign(model=["a", "b"], sets="C-CS")
-    texts, _ = texts_of(matrix("within", "Within", rows, x="sets"))
-    assert texts == {("a", "C-CS"): "+0.50", ("b", "C-CS"): "−0.30"}
-    assert matrix("within", "Within", rows[:0], x="sets") is None
-
-
-def test_the_section_of_findings_has_matrices_and_no_list_of_differences():
+def test_the_section_of_findings_counts_comparisons_and_has_their_table():
     rows = compared(UP, FEW).assign(model="a", sets=["C-CS", "D-CS"])
-    drawn = [None, matrix("within", "Within", rows, x="sets")]
-    section = named_section(rows, TableItem("named", "Named", rows), drawn)
-    assert [item.name for item in section.items] == ["within", "named"]
+    section = named_section(rows, TableItem("named", "Named", rows))
+    assert [item.name for item in section.items] == ["named"]
     assert re.search(r"\b2 comparisons.*\b1\b[^.]*\.$", section.text)
-    assert "+0.50" not in section.text

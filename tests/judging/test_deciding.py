@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import SPREAD
-from interp.judging.deciding import spread_cautions
-from interp.measurements.attribution.largest import NOISE
+from interp.judging.deciding import _agreement, spread_cautions
+from interp.measurements.attribution.largest import LARGEST, NOISE
 from interp.report.page import MOST_WORDS
 
 
@@ -31,3 +31,16 @@ def test_most_pairs_within_the_donors_spread_are_counted_in_a_caution():
 def test_half_of_the_pairs_or_none_are_no_caution():
     assert not [*spread_cautions(deciding(4))]
     assert not [*spread_cautions(deciding(5).drop(columns=NOISE))]
+
+
+def test_agreement_is_with_effects_that_lead_alone():
+    rows = [
+        ("effects", "p", "premise1", LARGEST),
+        ("effects", "q", "premise2", NOISE),
+        ("attention", "p", "premise1", LARGEST),
+        ("attention", "q", "premise1", LARGEST),
+    ]
+    largest = pd.DataFrame(rows, columns=["method", "prompt_id", "segment", "outcome"])
+    prompts = pd.DataFrame({"prompt_id": ["p", "q"], "pair_id": ["p", "q"]})
+    found = _agreement(largest, prompts, "pair_id").loc["attention"]
+    assert found[["agreement", "prompts"]].tolist() == [1, 1]

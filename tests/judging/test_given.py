@@ -9,7 +9,7 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.judging import ranking
+from interp.judging import ranking, read_scores
 from interp.judging.study import Faithfulness
 from interp.prompts.files import write_table
 
@@ -178,6 +178,36 @@ def test_a_study_resumes_with_the_same_scores_alone(tmp_path, capsys):
     command[-3] = f"mine={mine}"
     assert main(command) == 2
     assert "different study" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_folders_whose_rows_name_several_targets_are_reported_like_others(tmp_path, monkeypatch):
+    """As those of earlier releases do."""
+    model = interp.load_model("organism/phi3-shallow", device="cpu")
+    prompts = interp.load_prompts("rulebreakers", limit=1)
+    rows = [
+        {"prompt": own.text, "segment": name, "score": place - 0.5, "target": target}
+        for target in ("gold", "margin")
+        for own in prompts
+        for place, name in enumerate(own.segments)
+    ]
+    options = {"scores": {"mine": pd.DataFrame(rows)}, "methods": ("input_gradient",)}
+    options["reinitialized"] = False
+    plain = interp.faithfulness(model, prompts, out=tmp_path / "plain", **options)
+
+    def with_targets(*given):
+        return {
+            prompt: [row | {"target": row["method"].partition(":")[2]} for row in rows]
+            for prompt, rows in read(*given).items()
+        }
+
+    read = read_scores.read_scores
+    monkeypatch.setattr(read_scores, "read_scores", with_targets)
+    older = interp.faithfulness(model, prompts, out=tmp_path / "older", **options)
+    assert set(older.runs["given"].table("segment_scores")["target"]) == {"gold", "margin"}
+    found = older.table("metrics")
+    assert {"mine:gold", "mine:margin"} <= set(found["method"])
+    assert found.equals(plain.table("metrics"))
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ import pytest
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.judging import ranking
 from interp.judging.first_screen import first_screen
-from interp.judging.page import _wide, beyond, blanks, distances_of, standings, verdict_matrix
+from interp.judging.metrics import LEAST_EFFECT, METRICS
+from interp.judging.page import _wide, blanks, distances_of, verdict_matrix, worst_items
 from interp.judging.ranking import check_table, difference_table, judge, metric_table
-from interp.judging.results import ModelResults, described, segments_of, shares_of
+from interp.judging.results import ModelResults, _of_part, described, segments_of, shares_of
 from interp.judging.trials import CONTROL, Contender, Tables, trials_of
 from interp.judging.verdicts import REFUTED, TRUST, UNTESTED, at_worst, verdict_table
 from interp.report.page import MOST_WORDS
@@ -195,6 +196,15 @@ def test_one_model_is_not_called_every_model(judged, metrics):
     assert first.sentences and "every" not in " ".join(first.sentences)
 
 
+@pytest.mark.parametrize(("clusters", "untested"), [(9, 1), (10, 0)])
+def test_ten_clusters_are_the_fewest_that_are_tested(clusters, untested):
+    trials = trials_of(made_up(prompts=20, clusters=clusters))
+    judged = trials, judge(trials)
+    first = screen(judged, metric_table(judged[1]).assign(model="m"))
+    assert sum(f"n = {clusters} clusters" in own for own in first.sentences[:1]) == 1
+    assert sum("but 10 are needed" in own for own in first.sentences) == untested
+
+
 def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     own = made_up()
     opposite = own.coalition_values["values"].map(lambda values: [-value for value in values])
@@ -204,7 +214,6 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     void = checks.set_index("metric")["void"]
     ratios = {"nc", "ns", "cpr", "cpr_of_means", "cmd"}
     assert set(void.index[void]) == ratios == set(metrics.loc[metrics["void"], "metric"])
-    assert not set(standings(metrics, checks)["metric"]) & ratios
     assert set(verdict_table(metrics, checks, NONE)["metric"]) == {"top_segment"}
     own = ModelResults("m", (), metrics, checks, NONE, NONE, NONE, "")
     wide = _wide(own).set_index("contender")
@@ -316,17 +325,6 @@ def test_no_verdict_without_a_metric_that_can_be_used(tables):
     assert nothing.empty
 
 
-def test_ratios_with_tiny_denominators_are_not_colored(tables):
-    metrics, checks, _ = tables
-    assert beyond(metrics) == []
-    assert "cpr_of_means" in set(standings(metrics, checks)["metric"])
-    large = metrics.assign(value=metrics["value"].mask(metrics["metric"] == "cpr_of_means", -4.9))
-    assert beyond(large) == ["cpr_of_means"]
-    assert "cpr_of_means" not in set(standings(large, checks)["metric"])
-    # What is no ratio may have any value.
-    assert beyond(metrics.assign(value=metrics["value"].mask(metrics["metric"] == "lds", 3))) == []
-
-
 def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     trials, _ = judged
     shares = shares_of("m", trials)
@@ -385,6 +383,79 @@ def test_planted_segments_are_hit_or_missed():
     assert rows.loc[RANDOM, "value"] == 0.5
 
 
+def test_effects_are_those_of_other_instances_alone():
+    own = made_up(prompts=3)
+    values = own.coalition_values
+    deleted = values.assign(donor_kind="deletion", values=[[9.0]] * len(values))
+    (plain,) = trials_of(own)
+    (more,) = trials_of(replace(own, coalition_values=pd.concat([values, deleted])))
+    np.testing.assert_array_equal(more.values, plain.values)
+
+
+def test_what_was_planted_decides_whatever_the_effects():
+    tables = made_up(prompts=12)
+    ids = tables.prompts["prompt_id"]
+    for planted in (0.0, 1.0):
+        own = trials_of(replace(tables, planted=pd.Series(planted, index=ids)))
+        assert shares_of("m", own)["decides"].eq(planted).all()
+
+
+def test_prompts_whose_compared_effects_are_weak_have_no_exact_share(judged):
+    ((trials,), _) = judged
+    (metric,) = (own for own in METRICS if own.name == "share_rho")
+    weak = replace(trials, values=trials.values * (LEAST_EFFECT / 99))
+    assert np.isnan(metric.parts(weak)[1]).all()
+    assert np.isfinite(metric.parts(trials)[1]).any()
+
+
+def test_who_has_no_value_on_some_model_has_no_lowest_value(metrics):
+    both = of_two_models(metrics)
+    absent = (both["model"] == "n") & (both["method"] == KNOWS)
+    found = at_worst(both.assign(value=both["value"].mask(absent)))
+    assert KNOWS not in set(found["method"]) and GUESSES in set(found["method"])
+    items = worst_items(both.assign(void=False))
+    assert items[0].frame["model"].isin(["m", "n"]).all() and worst_items(both[:9]) == ()
+
+
+def test_nothing_is_planted_where_no_segments_are_compared():
+    tables = made_up(prompts=4)
+    planted = pd.Series(1.0, index=tables.prompts["prompt_id"])
+    rows = metric_table(judge(trials_of(replace(tables, planted=planted, ratio=None))))
+    assert rows.query("metric == 'planted'")["value"].isna().all()
+
+
+def test_the_reversed_oracle_has_the_same_sizes_the_other_way_round(judged):
+    ((trials,), _) = judged
+    oracle, reversed_ = (
+        trials.sizes[trials.contenders.index(Contender(name, CONTROL))]
+        for name in (ORACLE, REVERSED)
+    )
+    np.testing.assert_allclose(oracle + reversed_, (oracle + reversed_)[:, :1].repeat(3, 1))
+    np.testing.assert_allclose(reversed_.max(-1), oracle.max(-1))
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "problem"),
+    [(REVERSED, 0.5, "reversed oracle"), (ORACLE, 0.95, "above the oracle")],
+)
+def test_metrics_that_rank_known_controls_wrongly_are_not_used(judged, control, value, problem):
+    (judgement,) = (own for own in judged[1] if own.metric.name == "top_segment")
+    assert judgement.problem() == ""
+    values = judgement.values.copy()
+    values[judgement.contenders.index(Contender(control, CONTROL))] = value
+    assert problem in replace(judgement, values=values).problem()
+
+
+def test_scores_of_some_prompts_are_untested_by_a_metric_that_is_unfit_there(tables):
+    _, checks, _ = tables
+    by_lds, own = checks.assign(used=checks["metric"] == "lds"), made_up()
+    worse = own.segment_scores.assign(score=-own.segment_scores["score"])
+    turned = replace(own, segment_scores=worse.replace({GUESSES: "gim"}))
+    found = [_of_part(KNOWS, trials_of(part), by_lds)[-1]["verdict"] for part in (own, turned)]
+    assert TRUST in set(found[0])
+    assert set(found[1]) == {UNTESTED}
+
+
 def test_the_value_is_the_mean_over_donors():
     tables = made_up(prompts=2, donors=3)
     (trials,) = trials_of(tables)
@@ -409,7 +480,7 @@ def cancelling(tables, prompts):
     ("prompts", "left_out"),
     [(1, {"nc", "ns", "cpr", "cmd"}), (60, {"nc", "ns", "cpr", "cmd", "cpr_of_means"})],
 )
-def test_ratios_with_next_to_nothing_below_are_not_used_and_not_colored(prompts, left_out):
+def test_ratios_with_next_to_nothing_below_are_not_used(prompts, left_out):
     judgements = judge(trials_of(cancelling(made_up(), prompts)))
     checks = check_table(judgements)
     rows = checks.set_index("metric")
@@ -421,6 +492,3 @@ def test_ratios_with_next_to_nothing_below_are_not_used_and_not_colored(prompts,
             rows["problem"]["cpr_of_means"]
             == "v(N) - v(0) is 0.20 on average, which is almost zero"
         )
-    colored = set(standings(metric_table(judgements), checks)["metric"])
-    assert {"top_segment", "tau", "lds"} <= colored
-    assert not colored & left_out

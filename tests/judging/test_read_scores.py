@@ -163,6 +163,9 @@ def line(**cells):
 
 REFUSED = {
     "a score that is none": (BY_SEGMENT.assign(score="nan"), ".csv", "line 2 .*score.* finite"),
+    "a score with a mark": (BY_SEGMENT.assign(score="1_000"), ".csv", "line 2 .*score.*1_000"),
+    "a score in other digits": (BY_SEGMENT.assign(score="１"), ".csv", "line 2 .*score"),
+    "a place with a mark": (SPANS.assign(start="1_0"), ".csv", "line 2 .*start.*1_0"),
     "an infinite score": (line(score="1e999"), ".jsonl", "line 1 .*score.* finite"),
     "a missing score": (line(score="null"), ".jsonl", "line 1 .*score.*number"),
     "a nested cell": (line(prompt='["x"]'), ".jsonl", "prompt is"),

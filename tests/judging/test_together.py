@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from interp.judging.together import ADDED, DRAWS, _ranks, compared
+from interp.judging.together import ADDED, DRAWS, _ranks, compared, optimism
 
 
 def differences_of(values):
@@ -66,3 +66,14 @@ def test_ranks_are_those_of_scipy_also_among_ties_and_rounding():
     expected = rankdata(np.round(draws, 12), method="max", axis=0) - 1
     np.testing.assert_array_equal(_ranks(draws), expected)
     assert (_ranks(draws)[:, 2] == 499).all()
+
+
+def test_the_bias_of_selection_is_that_of_resampled_clusters():
+    sums = np.random.default_rng(1).normal(size=(3, 12))
+    sums[0] += 0.3
+    drawn = np.random.default_rng(2).integers(0, 12, (4000, 12))
+    means = sums[:, drawn].mean(-1)
+    own = sums.mean(1)[means.argmax(0)]
+    expected = (means.max(0) - own).mean()
+    assert optimism(sums, np.ones_like(sums)) == pytest.approx(expected, abs=0.02)
+    assert expected > 0.02 + (means.max(0) - sums.mean(1).max()).mean()

@@ -202,3 +202,10 @@ def test_without_weights_there_is_nothing(snapshot):
     assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) is None
     with pytest.raises(UserError, match=r"'org/tiny'.*weights: .*model\.safetensors"):
         interp.load_model("org/tiny", device="cpu")
+
+
+def test_a_file_that_is_no_gguf_is_not_looked_for_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights.bin").write_bytes(b"x")
+    with pytest.raises(UserError, match=r"'weights.bin'.*NAME\.gguf"):
+        resolve("weights.bin", None)

@@ -10,6 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import interp
+from interp.cli import main
 from interp.errors import UserError
 from interp.models import gguf as gguf_format
 from interp.models import gguf_header, kept
@@ -209,3 +210,25 @@ def test_weights_that_stay_in_fp32_are_not_rounded_before(monkeypatch):
     assert set(_types(hf).values()) == {torch.bfloat16}
     monkeypatch.setattr(hf, "_keep_in_fp32_modules_strict", {"norm"})
     assert _types(hf) == {}
+
+
+def test_models_says_how_large_kept_weights_are_and_removes_nothing_else(file, cache, capsys):
+    load(file)
+    (ours,) = cache.iterdir()
+    held = {"weight": torch.ones(2)}
+    others = [cache / "notes.txt", cache / f"{'a' * 64}.safetensors", cache / "b.safetensors"]
+    others[0].write_text("mine")
+    save_file(held, others[1])  # named like ours, without our header
+    others[2].hardlink_to(ours)
+    link = cache / f"{'c' * 64}.safetensors"
+    link.symlink_to(ours)
+    cut = cache / f"{'d' * 64}.safetensors"
+    cut.write_bytes(ours.read_bytes()[:100])
+    assert kept.kept_files() == {ours: ours.stat().st_size}
+    assert main(["models"]) == 0
+    assert str(cache) in capsys.readouterr().out.replace("\n", "")
+    assert main(["models", "--remove-dequantized"]) == 0
+    assert not ours.exists()
+    assert {*cache.iterdir()} == {*others, link, cut}
+    assert main(["models", "--remove-dequantized"]) == 0
+    assert "removed 0 files" in capsys.readouterr().out

@@ -284,6 +284,48 @@ def test_the_marks_of_a_number_or_name_count(name, same, others):
 
 
 @pytest.mark.parametrize(
+    ("text", "name", "counts"),
+    [
+        ("Belfast is in Northern Ireland.", "Ireland", False),
+        ("northern ireland", "Ireland", False),
+        ("Northern Italy", "Italy", True),
+        ("NORTH KOREA", "Korea", False),
+        ("South Korea", "South Korea", True),
+        ("New Mexico", "Mexico", False),
+        ("the new Germany", "Germany", True),
+        ("St. Helena", "Helena", False),
+        ("West Virginia", "Virginia", False),
+        ("Papua New Guinea", "Guinea", False),
+        ("Guinea–Bissau", "Guinea", False),
+        ("the Gulf of Mexico", "Mexico", False),
+        ("Kansas City, Kansas", "Kansas", True),
+        ("Kansas City", "Kansas", False),
+        ("Saxony-Anhalt", "Saxony", False),
+        ("the Democratic Republic of the Congo", "Congo", False),
+        ("East Africa", "Africa", True),
+        ("South East England", "England", True),
+        ("the south of France", "France", True),
+        ("It lies south of France", "France", False),
+        ("Norway, which borders Sweden", "Sweden", False),
+        ("Sweden, which borders Norway", "Sweden", True),
+        ("between Norway and Sweden", "Sweden", False),
+        ("near Sweden", "Sweden", False),
+        ("near the center of France", "France", True),
+        ("Sweden is not where it lies", "Sweden", False),
+        ("Sweden isn't right", "Sweden", False),
+        ("Sweden was clearly wrong", "Sweden", False),
+        ("Sweden is near Norway, not in it", "Sweden", True),
+        ("Sweden? No, Norway", "Sweden", False),
+        ("Is it in Sweden? It is in Sweden.", "Sweden", True),
+        ("Is it in Sweden? Yes.", "Sweden", False),
+        ("Sweden?", "Sweden", True),
+    ],
+)
+def test_a_name_within_a_longer_one_or_of_a_neighbor_is_no_answer(text, name, counts):
+    assert mentions(text, [name]) == (name if counts else "")
+
+
+@pytest.mark.parametrize(
     "before", ["nicht", "nicht in", "kein", "не", "pas en", "a country outside", "ليست"]
 )
 def test_denials_in_other_languages_are_no_answer(before):

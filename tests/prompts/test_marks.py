@@ -8,6 +8,7 @@ import pytest
 from interp.prompts.answers import AnswerOption, Choice, FreeText, Label
 from interp.prompts.marks import (
     MARK,
+    MOST_PAIRS,
     begins_thought,
     end_of,
     ends_thought,
@@ -111,9 +112,33 @@ def test_marks_that_nobody_knows_are_counted():
     assert unknown_marks([]) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("<plan>Hm.</plan>Yes", "<plan>"),
+        ("Well. <tool_call n=1>Hm</tool_call> Yes", "<tool_call n=1>"),
+        ("【思考】Hm【/思考】Yes", "【思考】"),
+        ("【思考】Hm【回答】Yes", "【思考】"),
+        ("<|begin_plan|>Hm<|end_plan|>Yes", "<|begin_plan|>"),
+        ("[PLAN]Hm[/PLAN]Yes", "[PLAN]"),
+        ("<b>Yes</b>, I think", None),
+        ("<plan>Hm</plan>", None),
+        ("[1] Yes [1] no", None),
+    ],
+)
+def test_a_pair_of_unknown_marks_is_told_however_rare(text, mark):
+    assert unknown_marks([text, "Yes", "No", "No"]) == ({mark: 1} if mark else {})
+
+
+def test_only_some_of_many_pairs_are_told():
+    texts = [f"<m{n}>Hm.</m{n}>Yes" for n in range(50)]
+    assert len(unknown_marks(texts)) == MOST_PAIRS
+
+
 def test_long_texts_take_little_time():
     start = time.process_time()
-    for piece in ("\\boxed{", "<answer>", "<|", "[", "{", " ", "</think", "\\text{", "<a"):
+    hard = ("\\boxed{", "<answer>", "<|", "[", "{", " ", "</think", "\\text{", "<a", "<a>", "【a】")
+    for piece in hard:
         text = piece * (400_000 // len(piece))
         without_thought(text)
         marked_answer(text)

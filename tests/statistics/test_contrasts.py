@@ -45,7 +45,7 @@ def test_a_paired_difference_of_equal_clusters_is_close_to_a_t_interval():
     ):
         interval = test.confidence_interval(level)
         assert ends == pytest.approx((interval.low, interval.high), abs=0.006)
-    assert found.p == pytest.approx(test.pvalue, abs=0.03)
+    assert test.pvalue < found.p < test.pvalue + 0.09  # the interval is wider
     # The effect that a t-test of this spread finds with a power of 80%.
     error = change.std(ddof=1) / np.sqrt(300)
     expected = (stats.t.ppf(0.975, 299) + stats.t.ppf(0.8, 299)) * error

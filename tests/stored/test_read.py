@@ -76,6 +76,7 @@ def test_a_refusal_is_the_text(refused, tmp_path):
     one["choices"][0]["message"] = {"role": "assistant", **refused}
     (own,) = read_outputs(lines(tmp_path / "a", [one]))
     assert (own.text, own.thought, own.error) == ("I cannot say.", None, "")
+    assert own.finished == "refused"
 
 
 def test_choices_epochs_and_repeats_are_draws(tmp_path):

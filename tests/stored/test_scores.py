@@ -109,6 +109,10 @@ def test_damaged_files_are_told(name, tmp_path):
         read_scores(tmp_path / name)
 
 
-def test_a_folder_without_samples_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"holds no samples.*--log_samples"):
+@pytest.mark.parametrize("others", [[], ["a.eval", "b.eval"], ["notes.csv"]])
+def test_a_folder_without_samples_is_told(others, tmp_path):
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    expected = rf"{len(others)} other files.*{others[0]}" if others else "no samples"
+    with pytest.raises(UserError, match=expected):
         read_scores(tmp_path)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from interp.comparing import differences
+from interp.comparing.options import Comparing
 from tests.support.stored import lines
 
 YES, NO = [1, 0, 1, 1] * 5, [0, 0, 1, 0] * 5
@@ -115,3 +117,8 @@ def says(lines, *facts) -> bool:
     words = (rf"(?<![\w.]){re.escape(str(fact))}(?!\w)" for fact in facts)
     pattern = re.compile(".*".join(words), re.DOTALL)
     return any(pattern.search(line) for line in lines)
+
+
+def compared(logs: Sequence[Path], **options: Any) -> differences.Compared:
+    """The logs, aligned and compared."""
+    return differences.compared(logs, Comparing(**options))

@@ -1,13 +1,13 @@
 """TransformerLens, by its bridge to the models of transformers."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformer_lens.model_bridge import TransformerBridge
 from transformer_lens.tools.analysis import attribution_patching as patching
 from transformers import AutoTokenizer
@@ -15,12 +15,11 @@ from transformers import AutoTokenizer
 from benchmarks.conformance.libraries import Edges, Ids, Library, Site, Subject
 
 
-class TransformerLens(Library):
+class Adapter(Library):
     """Hooks by name; the bridge rewrites the model that it is given."""
 
     packages = ("transformer-lens",)
     by_module = False
-    claims = ("sums", "stream", "added", "weights", "patch", "edges", "batch")
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
@@ -30,9 +29,8 @@ class TransformerLens(Library):
         with TemporaryDirectory() as folder:  # a tokenizer must have been loaded from somewhere
             subject.tokenizer.save_pretrained(folder)
             words = AutoTokenizer.from_pretrained(folder)
-            self._bridge: Any = TransformerBridge.boot_transformers(
-                subject.type, hf_model=hf, tokenizer=words, device="cpu"
-            )
+            options = {"hf_model": hf, "tokenizer": words, "device": "cpu"}
+            self._bridge: Any = TransformerBridge.boot_transformers(subject.type, **options)
 
     def _kept(self, ids: Ids, name: str) -> Tensor:
         with torch.no_grad():
@@ -67,17 +65,16 @@ class TransformerLens(Library):
             lambda logits: self.subject.metric(logits)[0],
             patching.EdgeAttributionConfig(granularity="edge"),
         )  # fmt: skip
-        summed: Edges = {}
+        summed = defaultdict[tuple[str, str], float](float)
         for (writer, reader), score in (found.edge_scores or {}).items():  # one for each token
-            key = _name(writer), _name(reader)
-            summed[key] = summed.get(key, 0.0) + float(score)
+            summed[_name(writer), _name(reader)] += float(score)
         return summed
 
     def together(self, given: Sequence[Ids]) -> list[Tensor]:
-        pad, read = self.subject.tokenizer.pad_token_id, [torch.tensor(ids) for ids in given]
-        rows = pad_sequence(read, True, pad, padding_side="left")
+        words, own = self.subject.tokenizer, {"input_ids": [list(ids) for ids in given]}
+        rows = [*words.pad(own, padding_side="left", return_tensors="pt").values()]
         with torch.no_grad():
-            _, found = self._bridge.run_with_cache(rows, attention_mask=(rows != pad).long())
+            _, found = self._bridge.run_with_cache(rows[0], attention_mask=rows[1])
         last = found[f"blocks.{self._bridge.cfg.n_layers - 1}.hook_resid_post"]
         return [own[-len(ids) :] for own, ids in zip(last, given, strict=True)]
 

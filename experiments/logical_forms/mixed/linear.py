@@ -6,8 +6,10 @@ X has the fixed effects, as a formula gives them (`design`); Z has a column of o
 whose slope varies, and the levels of factors whose effects vary, which share one variance. The
 likelihood (`likelihood`) is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical
 Software 67(1)). statsmodels' `MixedLM` has the same, but cannot end at a variance of zero, which is
-often right for a model with few groups. With fewer than `MIN_GROUPS` groups, the spread between
-groups cannot be estimated, so groups become fixed effects.
+often right for a model with few groups; for formula 4 its search ended 8.5 nats below the maximum,
+and finds it only from several starts with and without each effect, in 15 times the time. With fewer
+than `MIN_GROUPS` groups, the spread between groups cannot be estimated, so groups become fixed
+effects.
 
 For statements about groups in general, the number of observations is the number of groups, not of
 rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.
@@ -19,9 +21,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.linalg import block_diag
+from scipy.special import stdtrit
 from scipy.stats import chi2, f, t
 
-from interp.extend.statistics import FEWEST
+from interp.extend.statistics import FEWEST, ONE_SIDED, UPPER
 from interp_experiments.logical_forms.mixed.design import (
     Design,
     MixedFormula,
@@ -94,18 +97,34 @@ class MixedModel:
 
     def coefficients(self) -> pd.DataFrame:
         """One row per fixed coefficient: term, estimate, standard_error, t, df, p (two-sided)."""
-        errors = np.sqrt(np.diag(self.fit.covariance))
-        statistic = self.fit.coefficients / errors
-        return pd.DataFrame(
-            {
-                "term": self.design.columns,
-                "estimate": self.fit.coefficients,
-                "standard_error": errors,
-                "t": statistic,
-                "df": self.freedom,
-                "p": 2 * t.sf(np.abs(statistic), self.freedom),
-            }
-        )
+        estimates, errors = self.fit.coefficients, np.sqrt(np.diag(self.fit.covariance))
+        table = pd.DataFrame({"term": self.design.columns, "estimate": estimates})
+        tests = student_tests(estimates, errors, self.freedom)
+        return table.join(tests[["standard_error", "t", "df", "p"]])
+
+
+def student_tests(
+    estimates: Float[np.ndarray, " n"], errors: Float[np.ndarray, " n"], df: int
+) -> pd.DataFrame:
+    """Student's 95% interval (low, high) and two-sided test (p, standard_error, t, df) of each.
+
+    One-sided tests exclude values below excluded_below and above excluded_above
+    (`interp.statistics.decisions`).
+    """
+    statistic = estimates / errors
+    half, limit = (float(stdtrit(df, level)) * errors for level in (UPPER, ONE_SIDED))
+    return pd.DataFrame(
+        {
+            "low": estimates - half,
+            "high": estimates + half,
+            "p": 2 * t.sf(np.abs(statistic), df),
+            "standard_error": errors,
+            "t": statistic,
+            "df": df,
+            "excluded_below": estimates - limit,
+            "excluded_above": estimates + limit,
+        }
+    )
 
 
 def fit_mixed_model(

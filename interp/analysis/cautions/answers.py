@@ -135,7 +135,9 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
         cut = numbers["cut_off"] = float(rows.loc[silent, "finished"].eq("length").mean())
         if cut >= MOST_OUTSIDE:
             text += f"; {percent(cut)} of them were cut off at their length"
-            mend = " Longer texts (--max-new-tokens) give it room to answer."
+            mend = (
+                " Longer texts (generate --max-new-tokens, or as their tool calls it) may answer."
+            )
         else:
             mend = " --shots 4 shows a model how to answer."
     text += "."

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from interp.analysis.reading_tables import (
-    ABOVE,
-    BELOW,
     CHANCE,
     CONSTANT,
     NO_MODEL,
@@ -193,13 +191,16 @@ def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
     """The table as text, with each interval behind its accuracy."""
     # The page would link columns called accuracy to the prompts that are answered freely.
     shown = table[["model", "reading"]].assign(all_prompts=_cells(table, "accuracy", "low", "high"))
-    others = [*shown, "whole_pairs", *map(_against, (sample.better, CHANCE)), *table]
+    minus = f"minus_{sample.better.replace(' ', '_')}"
+    others = [*shown, "whole_pairs", minus, *map(_against, (sample.better, CHANCE)), *table]
     headings = ["whole_pairs", *apart(sample.sides, "side", others)]
     for name, heading in zip(("paired", *sample.sides), headings, strict=True):
         shown[heading] = _cells(table, *(f"{name}_{end}" for end in ("accuracy", "low", "high")))
     holm = ["p_holm"]
     shown[_against(sample.better)] = table["verdict"]
     if sample.better != CHANCE:
+        # Of chance, the interval of the accuracy tells as much.
+        shown[minus] = _cells(table, "over", "over_low", "over_high")
         shown[_against(CHANCE)] = table["verdict_chance"]
         holm.append("p_holm_chance")
     return shown.join(table[["outside", "tied", *holm, "prompts", "note"]])
@@ -240,22 +241,6 @@ _MEANINGS = {
 }
 
 
-_WIDER = (
-    "An interval may hold a baseline from which the accuracy differs by the verdict: it allows for "
-    "half a cluster more of wrong or of right answers, which the test does not."
-)
-
-
-def _hold_baselines(table: pd.DataFrame, baselines: pd.Series) -> bool:
-    """Whether the interval of an accuracy holds a baseline that its verdict excludes."""
-    against = {"verdict": table["compared"], "verdict_chance": pd.Series(CHANCE, table.index)}
-    return any(
-        (table[verdict].isin([ABOVE, BELOW]) & own.between(table["low"], table["high"])).any()
-        for verdict, compared in against.items()
-        for own in [compared.map(baselines)]
-    )
-
-
 def _note(table: pd.DataFrame, sample: Sample) -> str:
     """Which readings differ from chance and the better baseline, and how to read the table."""
     parts = [in_words(table), f"p_holm: corrected over {corrected_over([table])}."]
@@ -271,8 +256,6 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
     if any(name == SWAPPED or name.startswith(WITHOUT) for name in read):
         parts.append("without ..., swapped options: forced choices after changed prompts.")
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
-    if _hold_baselines(table, by_name):
-        parts.append(_WIDER)
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + 0.01:
         parts.append(
             "A calibration by medians assumes equally frequent correct answers; these are not."

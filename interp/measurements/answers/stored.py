@@ -153,5 +153,9 @@ def _row(own: ModelTexts, prompt: Prompt) -> Row:
     if not found or error:
         return {**key, "answer": "", "correct": None, "error": error}
     text, finished = found[0].answer, found[0].finished or "stop"
-    judged = prompt.answer.judge(text)._asdict()
-    return {**key, "completion": text, "finished": finished, **judged, "error": ""}
+    judged = prompt.answer.judge(text)
+    if finished == "refused":
+        finished = "stop"
+        if judged.outcome != "answered":
+            judged = judged._replace(outcome="refused")
+    return {**key, "completion": text, "finished": finished, **judged._asdict(), "error": ""}

@@ -1,8 +1,5 @@
 """Lines with bands, for example over layers, and grids of shares or differences."""
 
-import textwrap
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
@@ -13,7 +10,6 @@ from matplotlib.ticker import MaxNLocator
 from interp.report.figures.style import (
     DIVERGING,
     PALE,
-    QUIET,
     Interval,
     add_legend,
     distinct,
@@ -24,8 +20,7 @@ from interp.report.figures.style import (
     n_of,
     new_axes,
 )
-from interp.report.formatting import heading, number_text, signed
-from interp.statistics.decisions import DIFFERENT, UNTESTED
+from interp.report.formatting import heading, number_text
 
 
 def lines(
@@ -152,55 +147,3 @@ def matrix(
 
 _COLUMNS = 16
 """Largest number of columns for which each cell shows its number."""
-
-_WRAPPED = {"row": 34, "column": 20}
-"""Maximum number of letters in a line of a row's or column's name, which may take several lines."""
-
-_LETTER = 0.085
-"""Width of a letter in a row's name, in inches, rounded up."""
-
-
-def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
-    """A grid of differences: a cell is colored if its test shows a difference, and white otherwise.
-
-    Cells that were not tested show a dot instead of a number. Rows have difference, verdict
-    (`interp.statistics.decisions`) and clusters.
-    """
-    with house_style():
-        columns, rows = distinct(table[x]), distinct(table[y])
-        columns = rows if set(rows) == set(columns) else columns
-        shown = table.assign(place=table[y].map(rows.index), across=table[x].map(columns.index))
-        grid = np.full((len(rows), len(columns)), np.nan)
-        for row in shown[shown["verdict"] == DIFFERENT].to_dict("records"):
-            grid[row["place"], row["across"]] = row["difference"]
-        down, along = (
-            [textwrap.fill(str(name), _WRAPPED[kind]) for name in names]
-            for kind, names in (("row", rows), ("column", columns))
-        )
-        lines = [line for name in down for line in name.splitlines()]
-        ax = ax or new_axes(
-            width=1.2 + _LETTER * max(map(len, lines)) + 0.72 * len(columns),
-            height=1.9 + 0.34 * max(len(rows), 0.6 * len(lines)),
-        )
-        ax.imshow(
-            np.ma.masked_invalid(grid), cmap=DIVERGING, norm=TwoSlopeNorm(0, -1, 1), aspect="auto"
-        )
-        for row in shown.to_dict("records"):
-            tested = row["verdict"] != UNTESTED
-            text = signed(row["difference"]) if tested else "·"
-            strong = row["verdict"] == DIFFERENT
-            ink = QUIET if not strong else "white" if abs(row["difference"]) > 0.6 else "black"
-            weight = "bold" if strong else "normal"
-            how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
-            ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
-        mark_areas(ax, table, x=x, y=y, number="difference", columns=columns, rows=rows)
-        ax.set_xticks(range(len(columns)), along, rotation=30, ha="right")
-        ax.set_yticks(range(len(rows)), down)
-        ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-        ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
-        ax.grid(visible=False)
-        ax.grid(visible=True, which="minor", axis="both", color=PALE)
-        ax.tick_params(which="both", length=0)
-        tested = table.loc[table["verdict"] != UNTESTED, "clusters"]
-        ax.set_xlabel(f"row less column ({n_of(tested)})" if y == "row" else f"({n_of(tested)})")
-        return ax

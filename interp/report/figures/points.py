@@ -1,4 +1,4 @@
-"""Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
+"""Figures made of points: named points, estimates with intervals, means above clusters."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from interp.errors import shortened
 from interp.report.figures.style import (
-    COUNTS,
     QUIET,
     Interval,
     add_legend,
@@ -30,45 +29,7 @@ from interp.report.figures.style import (
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
-"""Above this number, points would hide each other, so the figure shows their density instead."""
-
-
-def point_cloud(
-    table: pd.DataFrame, *, x: str, y: str, size: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """One point per row, such as an entity pair; if there are many, their density as hexagons.
-
-    Rows without a value are counted below the axis as undefined. The area of a point represents its
-    `size`, such as its number of trials; random vertical shifts of up to 2% of the axis separate
-    points that coincide, and never set the axis, which shows all of 0 to 1 for shares.
-    """
-    with house_style():
-        ax = ax or new_axes(width=6.0)
-        points = table[[x, y]].dropna().astype(float)
-        sizes = table.loc[points.index].get(size, pd.Series(1.0, points.index)).astype(float)
-        low, high = _limits(points[y])
-        # Panels may share an axis, so it is only widened.
-        ax.update_datalim([(0.0, low), (0.0, high)], updatex=False)
-        if len(points) < _MANY_POINTS:
-            heights = points[y] + jitter(len(points), 0.02 * (high - low))
-            _mark_dots(ax, table.loc[points.index], points[x], heights, series=0, number=y)
-            ax.scatter(
-                points[x],
-                heights,
-                s=6 + 60 * sizes / sizes.max(),
-                color=look(0).color,
-                alpha=0.45,
-                linewidths=0,
-            )
-        else:
-            cells = ax.hexbin(points[x], points[y], gridsize=24, mincnt=1, cmap=COUNTS)
-            ax.figure.colorbar(cells, ax=ax, label="points", shrink=0.8)
-        left_out = len(table) - len(points)
-        remark = f"; {UNDEFINED}: {left_out:,}" if left_out else ""
-        ax.grid(visible=True, axis="x")
-        ax.set_xlabel(f"{heading(x)} (n = {len(points):,}{remark})")
-        ax.set_ylabel(heading(y))
-        return ax
+"""Above this number, dots lead to no pairs: they would hide the means."""
 
 
 def _mark_dots(
@@ -78,14 +39,6 @@ def _mark_dots(
     if len(rows) <= _MANY_POINTS:
         texts = [str(name) for name in rows if all(isinstance(one, str) for one in rows[name])]
         mark_points(ax, rows, list(zip(across, up, strict=True)), named=texts, **how)
-
-
-def _limits(values: pd.Series) -> tuple[float, float]:
-    """The ends of an axis: 0 and 1 for shares, otherwise those of the values."""
-    if values.between(0, 1).all():
-        return 0.0, 1.0
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
 _LABEL_GAP = 13.0

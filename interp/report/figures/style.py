@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.container import Container
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
@@ -92,9 +91,6 @@ _NAME = 26
 
 DIVERGING = "RdBu"
 """Matplotlib's name for the colors around zero; ColorBrewer rates them color-blind safe."""
-
-COUNTS = LinearSegmentedColormap.from_list("counts", ["#cfe2f0", "#0072b2", "#06263a"])
-"""Colors of counts, from low (light, but visible on white) to high (dark)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,10 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
                         "gold": "Yes" if form.valid() else "No",
                         "perplexity": 10 + 2 * standard,
                         "relative_perplexity": standard,
-                        "perplexity_within_form": standard - standard.mean(),
                         "soft_accuracy": accuracy + level + slope * standard + noise[0],
                         "relative_positive": yes + level + noise[1],
                         "answered": answered,
                         "hard_accuracy": (accuracy + noise[0] > 0.5).astype(float),
-                        "greedy_positive": yes + noise[1] > 0.5,
                     }
                 )
             )

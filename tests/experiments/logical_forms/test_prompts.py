@@ -1,18 +1,13 @@
 import dataclasses
-import random
-from collections import Counter
 
 import pytest
 
-import interp
 from interp.errors import UserError
 from interp.prompts.systems import find_system
-from interp.reading.tokens import tokenize
 from interp_experiments.logical_forms.language import (
     INTERPRETATIONS,
     interpretations,
     names,
-    two_of,
     verb_phrases,
 )
 from interp_experiments.logical_forms.system import (
@@ -23,7 +18,6 @@ from interp_experiments.logical_forms.system import (
     strict,
     system,
 )
-from tests.support.tiny import tiny_model
 
 FUNCTION_WORDS = {"a", "the", "on", "in", "to", "for", "with", "down"}
 
@@ -76,12 +70,6 @@ def test_size_balance_and_pairs():
     assert (by_pair["premise1_end"].nunique() == 1).all()
 
 
-def test_a_limit_takes_every_form_equally():
-    frame = generated(system).spread(24).to_frame()
-    assert set(Counter(frame["formula"]).values()) == {2}
-    assert set(frame["weight"]) == {500.0}
-
-
 def test_an_outline_is_part_of_what_the_prompt_says_and_draws_the_same():
     whole = generated(introduction)
     for number in range(0, len(whole), 101):
@@ -91,12 +79,6 @@ def test_an_outline_is_part_of_what_the_prompt_says_and_draws_the_same():
     assert set(factors) == {*whole.strata, *whole.unit}
     built = dataclasses.replace(whole, outline=None)
     assert whole.spread(40, 3).numbers == built.spread(40, 3).numbers
-
-
-@pytest.mark.slow
-def test_a_limit_takes_every_form_of_an_interpretation():
-    frame = generated(system).spread(40).to_frame()
-    assert sorted(frame.groupby("interpretation")["formula"].nunique()) == [8, 24, 24, 24]
 
 
 @pytest.mark.slow
@@ -138,13 +120,6 @@ def test_there_are_enough_words_and_none_twice():
         assert one["p"].phrase != one["q"].phrase
 
 
-def test_two_different_items_are_drawn_evenly():
-    rng = random.Random(1)
-    drawn = Counter(two_of("abc", rng) for _ in range(6_000))
-    assert len(drawn) == 6
-    assert min(drawn.values()) > 850
-
-
 def test_nonsense_mirrors_the_set_in_pseudo_words():
     real, mirror = generated(system), generated(nonsense)
     assert len(real) == len(mirror)
@@ -172,15 +147,6 @@ def test_dataset():
 def test_published_data_do_not_exist():
     with pytest.raises(UserError, match=r"logical-forms.*'somewhere\.csv'.*--data.*--seed"):
         system.prompts(seed=0, data="somewhere.csv")
-
-
-@pytest.mark.slow
-def test_premises_can_be_attributed_to():
-    model = tiny_model("llama")
-    prompts = generated(system).spread(2)
-    assert all(len(p.segments) == 4 for p in tokenize(model, prompts))
-    ratios = interp.attribute(model, prompts).ratios("premise2", "premise1")
-    assert ratios["ratio"].notna().all()
 
 
 def test_every_command_finds_the_systems():

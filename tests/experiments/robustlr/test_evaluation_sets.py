@@ -175,14 +175,6 @@ def test_a_pair_is_a_base_and_an_edit_of_another_label(name):
         assert base.theory_id == edit.theory_id == maker.theory_id(index)
 
 
-def test_a_limit_takes_whole_pairs_of_every_set():
-    prompts = load_prompts("robustlr-edits", limit=12)
-    sides = Counter(prompt.side for prompt in prompts)
-    assert sides == {"base": 12, "edited": 12}
-    assert len({prompt.pair_id for prompt in prompts}) == 12
-    assert {prompt.factors["set"] for prompt in prompts} == set(CONTRAST_SETS)
-
-
 class Few(GroupMaker):
     """Two groups instead of thousands."""
 

@@ -6,32 +6,10 @@ import pytest
 from interp.errors import UserError
 from interp.training.spec import find_training
 from interp_experiments.robustlr import learning
-from interp_experiments.robustlr.language import LABELS, Verdict
+from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.tables import FEATURES, feature_table, guess_table
-
-
-def theory_of(prompt):
-    """The sentences of a prompt's theory, whatever their order."""
-    start = prompt.segments["statement"][0]
-    return frozenset(
-        prompt.text[a:b] for name, (a, b) in prompt.segments.items() if b <= start and name
-    )
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("name", learning.TRAINING_SETS)
-def test_splits_of_a_training_share_no_theory(name):
-    spec = learning.RobustLRTraining(train_set=name, theories=40, held_out=30)
-    splits = {split: spec.prompts(split) for split in ("train", "dev", "test")}
-    assert [len(prompts) for prompts in splits.values()] == [240, 180, 180]
-    theories = {split: set(map(theory_of, prompts)) for split, prompts in splits.items()}
-    assert all(len(own) > 25 for own in theories.values())
-    assert not theories["train"] & theories["dev"]
-    assert not theories["train"] & theories["test"]
-    assert not theories["dev"] & theories["test"]
 
 
 def test_a_larger_set_begins_with_the_smaller_one_and_the_seed_decides():
@@ -87,33 +65,6 @@ def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
                 assert one.version.startswith(one.label.value.lower())
                 assert one.version.endswith("negated") is not one.statement.positive
                 assert one.statement.predicate in one.theory.predicates()
-
-
-def test_no_feature_tells_the_label(made):
-    table = feature_table([one for group in made["All"] for one in group])
-    assert set(table["feature"]) == set(FEATURES)
-    assert table[list(LABELS)].to_numpy() == pytest.approx(1 / 3)
-    guesses = guess_table(table)
-    assert guesses["gain"].tolist() == pytest.approx([0] * 7)
-    assert guesses["baseline"].tolist() == pytest.approx([1 / 3] * 7)
-
-
-def test_a_feature_that_tells_the_label_is_seen(made):
-    groups = made["All"]
-    biased = [group[0] for group in groups] + [group[3] for group in groups]  # True; ¬ and False
-    gain = guess_table(feature_table(biased)).set_index("feature")["gain"]
-    assert gain["statements with negation"] == pytest.approx(0.5)
-    assert gain["rules"] == pytest.approx(0)
-
-
-def test_features_by_hand(made):
-    one = made["All"][0][0]
-    text = one.context
-    rules = [words for words in text.split(". ") if " if " in words.lower() or "If " in words]
-    assert FEATURES["rules"](one) == len(rules)
-    assert FEATURES["rules with disjunction"](one) == sum(" or " in words for words in rules)
-    assert FEATURES["rules with conjunction"](one) == sum(" and " in words for words in rules)
-    assert FEATURES["rules with negation"](one) == sum(" not " in words for words in rules)
 
 
 @pytest.mark.parametrize("distractors", [None, 0])

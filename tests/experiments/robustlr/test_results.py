@@ -52,14 +52,6 @@ def test_the_f1_of_every_theory_is_scikit_learns(by):
         assert found.loc[key, "consistent"] == (members["gold"] == members["answer"]).all()
 
 
-def test_a_theory_by_hand():
-    gold = ["True", "Unknown", "Unknown", "False"]
-    answer = ["True", "True", "Unknown", ""]
-    # True: 2/3, of one; Unknown: 2/3, of two; False: 0.
-    expected = (1 * 2 / 3 + 2 * 2 / 3) / 4
-    assert results.weighted_f1(gold, answer, np.zeros(4, dtype=int))[0] == pytest.approx(expected)
-
-
 def test_the_table_is_the_mean_over_theories_and_the_authors_rounds_first():
     rows = made_up()
     table = results.score_table(rows, ["model", "set"]).set_index(["model", "set"])

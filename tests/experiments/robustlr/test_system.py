@@ -21,7 +21,6 @@ from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import rows_of, system
 from interp_experiments.robustlr.variants import CONTRAST_SETS
 from tests.support.other_kinds import classifier, text_to_text
-from tests.support.tiny import tiny_model
 
 REAL = Words.of("real")
 
@@ -115,13 +114,6 @@ def test_full_sizes():
 
 
 NAMES = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not", "-all")
-
-
-def test_causal_models_answer_one_of_three():
-    group = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)
-    scores = interp.evaluate(tiny_model("gpt2"), [to_prompt(one) for one in group])
-    assert (scores.answers["error"] == "").all()
-    assert scores.option_probabilities["option"].tolist() == ["True", "False", "Unknown"] * 4
 
 
 def test_models_of_other_kinds_read_prompts_without_demonstrations():

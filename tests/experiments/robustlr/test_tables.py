@@ -3,7 +3,6 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from interp.training.folder import RECORD, training_of
 from interp_experiments.robustlr.page import size_lines
 from interp_experiments.robustlr.tables import size_table, training_sizes
 from tests.support.training import write_training
@@ -54,9 +53,3 @@ def test_models_that_began_alike_are_compared_by_what_they_learned(models):
 def test_one_size_is_no_comparison(models):
     sizes = training_sizes({model: model for model in models[1:]})
     assert size_table(rows_of(models[1:]), sizes).empty
-
-
-def test_a_record_that_cannot_be_read_says_nothing(tmp_path):
-    model = trained(tmp_path / "damaged", theories=5)
-    (tmp_path / "damaged" / RECORD).write_text('{"training": 3')
-    assert training_of(model) is None

@@ -107,30 +107,18 @@ def test_a_folder_is_learned_from_its_own_part_and_measured_on_its_test(tmp_path
         spec.prompts("train")
 
 
-def test_scores_are_by_the_number_of_noise_rules_and_by_mistake():
-    spec = RuleFollowing(thought=True, questions=1, held_out=40, noise=(1,))
-    prompts = list(spec.prompts("test"))[:4]
-    places = [int(prompt.factors["golden_place"]) for prompt in prompts]
-    said = [
-        f"Rule {places[0]} fits. Answer: {prompts[0].answer.gold}.",
-        f"Rule {places[1]} fits. Answer: 99.",
-        f"Rule {3 - places[2]} fits. Answer: 99.",
-        "99",
-    ]
-    completions = pd.DataFrame(
-        {
-            "prompt_id": [prompt.id for prompt in prompts],
-            "completion": said,
-            "correct": [True, False, False, False],
-        }
-    )
-    assert spec.metrics(prompts, {"completions": completions}) == {
+def test_scores_are_by_the_number_of_noise_rules():
+    spec = RuleFollowing(questions=1, held_out=40, noise=(0, 1))
+    prompts = list(spec.prompts("test"))
+    many = [prompt for prompt in prompts if len(rule_texts(prompt)) == 2][:3]
+    asked = [*many, next(prompt for prompt in prompts if len(rule_texts(prompt)) == 1)]
+    right = pd.DataFrame({"prompt_id": [prompt.id for prompt in asked]})
+    right["correct"] = [True, False, False, True]
+    assert spec.metrics(asked, {"completions": right}) == {
         "prompts": 4.0,
-        "accuracy": 0.25,
-        "accuracy with 1 noise": 0.25,
-        "triggering error": 0.25,
-        "execution error": 0.25,
-        "no rule named": 0.25,
+        "accuracy": 0.5,
+        "accuracy with 0 noise": 1.0,
+        "accuracy with 1 noise": pytest.approx(1 / 3),
     }
 
 

@@ -1,8 +1,8 @@
-"""Which rule a text names, and why a wrong answer is wrong."""
+"""Which rule a text names."""
 
 import pytest
 
-from interp_experiments.rulebench.reading import behavior, named_rule
+from interp_experiments.rulebench.reading import named_rule
 
 TEXTS = {
     "Rule 2 fits. Clarence has a granddaughter Emily. Answer: uncle.": 2,
@@ -32,19 +32,3 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_named_rule(text):
     assert named_rule(text) == TEXTS[text]
-
-
-@pytest.mark.parametrize(
-    "text, correct, expected",
-    [
-        ("Rule 2 fits. Answer: uncle.", True, "right"),
-        ("Rule 1 fits. Answer: uncle.", True, "right"),
-        ("Rule 1 fits. Answer: niece.", False, "triggering error"),
-        ("Rule 2 fits. Answer: niece.", False, "execution error"),
-        ("Rule 2 fits. Clarence has a", False, "execution error"),
-        ("Answer: niece.", False, "no rule named"),
-        ("I cannot determine this.", False, "no rule named"),
-    ],
-)
-def test_failures_are_told_apart_by_the_rule_that_is_named(text, correct, expected):
-    assert behavior(text, correct=correct, golden_place=2) == expected

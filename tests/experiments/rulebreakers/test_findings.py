@@ -12,7 +12,6 @@ from benchmarks.controls.tables import EVERYTHING, MODELS, rulebreakers
 from interp.analysis.cautions.caution import CONSTANT, LEFT_OUT, Caution, void_models
 from interp_experiments.rulebreakers.findings import first_screen, sides, study_cautions
 from interp_experiments.rulebreakers.knowledge import familiar
-from interp_experiments.rulebreakers.ratios import outliers
 
 
 def by_side():
@@ -50,13 +49,6 @@ def test_what_was_not_tested_is_not_counted_as_none():
     assert "not tested" in sides(one) and "0 of" not in sides(one)
     both = pd.concat([by_side(), one.replace({"one": "three", "two": "four"})])
     assert sides(both).startswith("1 of 2 models")
-
-
-def test_means_that_depend_on_one_prompt_are_counted():
-    table = pd.DataFrame({"largest_share": [0.2, 0.01, 0.9], "ratio": ["ratio", "ratio", "other"]})
-    (sentence,) = outliers(table)
-    assert re.search("1 of 2 combinations", sentence)
-    assert outliers(table[1:]) == []
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
 from interp.measurements.attribution.ratios import ratio_table
 from interp.prompts.systems import load_prompts
-from interp.report.page import FigureItem
 from interp_experiments.rulebreakers import knowledge
 from interp_experiments.rulebreakers import ratios as paper
 from interp_experiments.rulebreakers.entities import entities
@@ -62,21 +61,6 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
 
 
-MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})
-PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "sd": 0.1})
-
-
-def test_only_rows_of_both_are_compared_in_the_measured_order():
-    table = paper.published_difference(MEASURED, PUBLISHED)
-    assert list(table.columns) == ["model", "quantity", "measured", "published", "difference"]
-    assert table["model"].tolist() == ["b", "b", "a", "a"]
-    assert table["quantity"].tolist() == ["ratio", "sd", "ratio", "sd"]
-    assert table["published"].tolist() == [0.8, 0.1, 0.7, 0.1]
-    expected = [-0.3, np.nan, np.nan, np.nan]
-    assert table["difference"].tolist() == pytest.approx(expected, nan_ok=True)
-    assert paper.published_difference(MEASURED[:1], PUBLISHED).empty
-
-
 @pytest.fixture
 def results(tmp_path):
     """A simulated study: two cities are left out, whose familiarity differs from all others'."""
@@ -112,13 +96,6 @@ def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
     assert across.loc["familiarity", "n"] == len(means)
 
 
-def test_shared_first_tokens_are_counted_among_the_cities_of_the_study(results):
-    table = knowledge.shared_first_tokens(results).set_index("model")
-    countries = kept(results).groupby("model")["entity_a"].nunique()
-    assert table["answers"].to_dict() == countries.to_dict()
-    assert (table["sharing"] == 0).all()
-
-
 def test_comparisons_and_entity_pairs_have_the_same_cities(results):
     compared = knowledge.familiarity(results).query("cities == 'all'")
     assert (compared["clusters"] == kept(results)["entity_b"].nunique()).all()
@@ -140,42 +117,10 @@ def test_a_model_is_one_test_and_the_other_rows_describe(results):
     assert (table.loc[~tested, "finding"] == "").all()
     described = table[table["cities"] == "all, by P(whole name)"]
     assert described[["difference", "low", "high", "p_paper"]].notna().all(axis=None)
-
-
-def with_echoes(results):
-    table = results.familiarity
-    return replace(
-        results,
-        familiarity=table.assign(
-            after_echo=1 - table["familiarity"], echoes=np.arange(len(table)) % 2 == 0
-        ),
-    )
-
-
-def figures_of(section):
-    return [item.name for item in section.items if isinstance(item, FigureItem)]
-
-
-def test_familiarity_after_an_echo_is_shown_beside_the_papers(results):
-    echoed = with_echoes(results)
-    table = knowledge.familiarity(echoed).set_index(["cities", "model"])
-    paper, after = (table.loc[name, "difference"] for name in ("all", knowledge.AFTER_ECHO))
-    assert after.to_dict() == pytest.approx((-paper).to_dict())
-    assert table.loc[knowledge.AFTER_ECHO, ["p", "p_holm"]].isna().all(axis=None)
-    counted = knowledge.echoing(echoed).set_index("model")
-    expected = kept(echoed).groupby("model")["echoes"].agg(["size", "sum"])
-    assert counted.loc[expected.index].to_numpy().tolist() == expected.to_numpy().tolist()
-    section = knowledge.knowledge_section(echoed)
-    assert figures_of(section)[:2] == ["figure6_familiarity", "familiarity_after_echo"]
-    section.items[1].draw()
-
-
-def test_a_folder_of_a_version_without_echoes_has_no_rows_about_them(results):
-    table = results.familiarity.drop(columns=["after_echo", "echoes"], errors="ignore")
-    older = replace(results, familiarity=table)
-    assert knowledge.AFTER_ECHO not in set(knowledge.familiarity(older)["cities"])
-    assert knowledge.echoing(older).empty
-    assert "familiarity_after_echo" not in figures_of(knowledge.knowledge_section(older))
+    echoed = results.familiarity.assign(after_echo=1 - results.familiarity["familiarity"])
+    table = knowledge.familiarity(replace(results, familiarity=echoed)).set_index("cities")
+    after = -table.loc["all, after an echo", "difference"]
+    assert after.tolist() == pytest.approx(table.loc["all", "difference"].tolist())
 
 
 def test_a_set_of_cities_without_any_is_no_row(results):

@@ -246,14 +246,8 @@ def test_levels_of_a_single_outcome_are_left_out_until_none_is():
         }
     )
     # Verb c and rule y are always wrong, verb a always right; then verb b is right alone.
-    assert module.without_constant_levels(rows, outcome="correct", factors=("verb", "rule")).empty
-    assert module.without_constant_levels(
-        rows, outcome="correct", factors=("verb",)
-    ).index.tolist() == [
-        2,
-        3,
-        4,
-    ]
+    assert module.without_constant_levels(rows, ("verb", "rule")).empty
+    assert module.without_constant_levels(rows, ("verb",)).index.tolist() == [2, 3, 4]
 
 
 def test_nothing_measured_is_an_empty_table():

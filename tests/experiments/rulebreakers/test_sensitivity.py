@@ -50,8 +50,3 @@ def test_phrasings_that_differ_by_rounding_do_not_differ(tmp_path, monkeypatch):
     monkeypatch.setattr(accuracy, "accuracy", lambda *_: table)
     (row,) = phrasings(results).itertuples()
     assert (row.range, row.sd) == (0, 0)
-    # Two equal ends have no first.
-    assert row.lowest_phrasing == row.highest_phrasing == "all phrasings"
-    table["accuracy"] = [0.5, 0.3, 0.3]
-    (row,) = phrasings(results).itertuples()
-    assert (row.lowest_phrasing, row.highest_phrasing) == ("infer-yn, infer-tf", "follow-yn")

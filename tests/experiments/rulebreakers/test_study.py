@@ -22,21 +22,15 @@ from interp_experiments.rulebreakers.accuracy import (
     competence,
     composition,
     contrasts,
-    filters,
 )
 from interp_experiments.rulebreakers.entities import entity_correlations
-from interp_experiments.rulebreakers.findings import finding_section, finding_table, first_screen
-from interp_experiments.rulebreakers.knowledge import (
-    familiarity,
-    first_letters,
-    shared_first_tokens,
-)
-from interp_experiments.rulebreakers.page import example_pair, example_section, report_of
+from interp_experiments.rulebreakers.findings import finding_section, first_screen
+from interp_experiments.rulebreakers.knowledge import familiarity
+from interp_experiments.rulebreakers.page import report_of
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.ratios import attribution, published_difference
 from interp_experiments.rulebreakers.results import CLUSTER, read_results
 from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
-from interp_experiments.scaffold import choice_section, published_table
+from interp_experiments.scaffold import choice_section
 from tests.support.pages import browsed, check_first_screen, panels_of, undrawn
 
 pytestmark = pytest.mark.slow
@@ -51,8 +45,7 @@ BY_CHANCE = ["organism/gemma2", "organism/llama-deep", "organism/phi3-shallow"]
 FIGURES = [
     "figure3_paired_accuracy", "figure4_accuracy", "figure5_confidence", "figure6_familiarity",
     "figure7_phrasings", "figure8_rulebreakers", "figure8_non_rulebreakers",
-    "gradient_geometric_and_accuracy", "attention_geometric_and_accuracy",
-    "familiarity_and_accuracy", "familiarity_after_echo", "linear_probes",
+    "linear_probes",
 ]  # fmt: skip
 
 
@@ -129,8 +122,6 @@ def test_every_table_and_figure_is_made(study):
     assert len(of_each) == len(set(of_each))
     (familiar, *_) = [one for one in found["columns"] if one["name"].startswith("familiarity")]
     assert familiar["of"]["model"] in ORGANISMS
-    assert re.search(r"measured.*study", page)
-    assert "Measured and published" not in page
     check_first_screen(report, page)
 
 
@@ -164,7 +155,7 @@ def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(
     assert (by_model.loc[BY_FREQUENCY, "rho"] > 0.2).all()
     # By permutation, since many cities tie.
     p = by_model.loc[BY_FREQUENCY, "p_holm"].to_dict()
-    found = {"organism/llama-shallow": 0.0029, "organism/phi3-deep": 0.0124}
+    found = {"organism/llama-shallow": 0.0029, "organism/phi3-deep": 0.0133}
     assert p == pytest.approx(found, abs=2e-4)
     assert (by_model.loc[BY_CHANCE, "p_holm"] > 0.05).all()
     # Two of mistral's five question verbs hide the effect: it grounds nothing under them.
@@ -199,7 +190,7 @@ def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
 
 def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
-    items = accuracy_section(silent, sensitivity(silent)).items
+    items = accuracy_section(silent).items
     (table,) = [item for item in items if item.name == "accuracy"]
     for model in ORGANISMS:
         assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
@@ -218,26 +209,6 @@ def test_the_composition_adds_up_to_the_sample_and_to_the_data_set(results):
     by_group = table.groupby("entity_group")["data_set"].sum()
     assert by_group["categorical"] == 18_200
     assert 80_000 < by_group["geographical"] < 109_800
-
-
-def test_the_own_filter_leaves_out_what_the_model_itself_does_not_know(results):
-    table = filters(results).set_index(["model", "filter"])
-    for model in ORGANISMS:
-        unknown = set(organism_card(model)["measured"]["unknown"])
-        cities = results.known[
-            (results.known["model"] == model) & (results.known["entity_group"] == "geographical")
-        ]
-        own = cities.loc[~cities["known"].astype(bool), "entity_pair"]
-        assert {name.partition(" (")[0] for name in own} == unknown & set(
-            cities["entity_pair"].str.partition(" (")[0]
-        )
-        assert table.loc[(model, "own"), "left_out"] == len(own)
-        assert table.loc[(model, "none"), "pairs"] == 240
-        assert table.loc[(model, "all models"), "pairs"] == len(results.prompts) // 2
-        assert table.loc[(model, "own"), "pairs"] >= table.loc[(model, "all models"), "pairs"]
-    paired = accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
-    union = table.xs("all models", level="filter")["accuracy"]
-    assert union.to_dict() == pytest.approx(paired.to_dict())
 
 
 def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results):
@@ -302,10 +273,8 @@ def test_the_first_screen_says_what_the_tables_say(results):
     assert "organisms" in first.legend
     highest = by_side["paired"].idxmax()
     assert re.match(rf"Paired accuracy.*\b{highest}, ", first.sentences[0])
-    told = finding_table(results).set_index("model")
     named = familiarity(results).query("cities == 'all'").set_index("model")
     more = named.index[named["finding"] == "recognized more familiar"]
-    assert told.loc[more, "familiarity"].str.startswith("recognized more familiar, ").all()
     tested = (named["finding"] != "not tested").sum()
     assert re.search(rf"more familiar .* {len(more)} of {tested} models", first.sentences[-1])
     table = contrasts(results).query("status == 'confirmatory'")
@@ -313,47 +282,7 @@ def test_the_first_screen_says_what_the_tables_say(results):
     tested = table["p"].notna().sum()
     assert re.search(rf"\b{len(table)} comparisons.*\b{tested}\b.*tested", section.text)
     assert "is exploratory." in section.text
-    assert [item.name for item in section.items] == ["between_models", "within_models", "findings"]
-    one = dataclasses.replace(results, answers=results.answers.assign(answer="", correct=False))
-    assert finding_table(one)["cannot_be_asked"].ne("").all()
-    letters = first_letters(shared_first_tokens(results))
-    assert "first letter" in letters
-
-
-def test_each_model_shows_the_first_pair_that_it_fails(results):
-    prompts, answers = results.examples, results.example_answers
-    for model in results.models:
-        own = answers[answers["model"] == model]
-        chosen = example_pair(prompts, own)
-        assert len(chosen) == 2
-        correct = own.set_index("prompt_id")["correct"]
-        broken = prompts[prompts["side"] == SIDES[0]]
-        failed = broken[~broken["prompt_id"].map(correct).eq(True)]
-        expected = broken if failed.empty else failed
-        assert chosen["pair_id"].iloc[0] == expected["pair_id"].iloc[0]
-
-
-def test_an_example_is_never_a_pair_that_was_left_out(results):
-    left_out = set(results.unknown.loc[results.unknown["excluded"], "entity_b"])
-    assert not set(results.examples["entity_b"]) & left_out
-    none_kept = dataclasses.replace(results, examples=results.examples[:0])
-    assert not example_section(none_kept).items
-
-
-def test_published_figures_stand_next_to_those_of_the_papers_models_alone(results):
-    published = published_table("interp_experiments.rulebreakers", "published_tables.csv")
-    assert published_difference(attribution(results), published).empty
-    renamed = {"organism/mistral": "mistralai/Mistral-7B-Instruct-v0.3"}
-    changed = {
-        name: getattr(results, name).replace({"model": renamed})
-        for name in ("answers", "ratios", "familiarity")
-    }
-    other = type(results)(**{**vars(results), **changed})
-    table = published_difference(attribution(other), published)
-    assert set(table["model"]) == {"Mistral-7B-Instruct-v0.3"}
-    row = table.set_index("quantity").loc["paired_accuracy"]
-    assert row["published"] == 0.474
-    assert row["difference"] == pytest.approx(row["measured"] - 0.474)
+    assert [item.name for item in section.items] == ["contrasts"]
 
 
 def test_an_unfinished_study_still_renders(small, tmp_path, capsys):

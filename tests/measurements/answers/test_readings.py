@@ -1,27 +1,20 @@
 """What the tables of readings say beside their numbers."""
 
-import numpy as np
-import pytest
-
-from interp.measurements.answers.readings import _WIDER, reading_items
+from interp.measurements.answers.readings import reading_items
+from interp.report.glance import with_interval
 from tests.analysis.test_readings import data
 
+OVER = ["over", "over_low", "over_high"]
 
-@pytest.mark.parametrize(("right", "told"), [(6, True), (5, False), (10, False)])
-def test_an_interval_that_holds_what_the_verdict_excludes_is_explained(right, told):
-    """Ten clusters with the same accuracy: a test of signs is sure, the interval is wide."""
-    golds = ["A", "B"] * 50
-    correct = np.arange(100) % 10 < right
-    first = [own == (gold == "A") for own, gold in zip(correct, golds, strict=True)]
-    shares = [[0.8, 0.2] if own else [0.2, 0.8] for own in first]
+
+def test_a_constant_answer_that_is_better_stands_with_the_interval_of_the_difference():
+    golds = ["A", "A", "A", "B"] * 12
+    shares = [[0.8, 0.2] if gold == "A" else [0.2, 0.8] for gold in golds]
     prompts, answers, options = data(shares, golds)
-    prompts["topic"] = np.arange(100) // 10
-    table, *_ = reading_items(answers, prompts, options, "topic")
-    forced = table.frame.set_index("reading").loc["most probable option"]
-    assert forced["accuracy"] == pytest.approx(right / 10)
-    assert (forced["verdict_chance"] == "above") == (right > 5)
-    assert (forced["low"] <= 0.5) == (right < 10)
-    assert (_WIDER in table.note) == told
+    table, *_ = reading_items(answers, prompts, options)
+    assert table.frame.loc[0, ["accuracy", "over", "over_chance"]].tolist() == [1.0, 0.25, 0.5]
+    shown = table.on_page.set_index("reading")["minus_constant_answer"]
+    assert shown["most probable option"] == with_interval(*table.frame.loc[1, OVER])
 
 
 def test_pairs_are_told_apart_by_the_values_of_a_factor():

@@ -72,6 +72,30 @@ def test_prompts_that_are_alone_count_in_accuracies_and_comparisons(kept, whole,
     assert note in page and "<h1>Stored: mine.csv</h1>" in page
 
 
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ({"candidates": [{"finishReason": "SAFETY"}]}, "refused"),
+        ({"candidates": [{"content": {"role": "model"}, "finishReason": "SPII"}]}, "refused"),
+        ({"candidates": [{"finishReason": "MAX_TOKENS"}]}, "unparsed"),
+        ({"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]}, "refused"),
+        ({"choices": [{"message": {"refusal": "I can't."}, "finish_reason": "stop"}]}, "refused"),
+        ({"choices": [{"message": {"content": "Hm"}, "finish_reason": "stop"}]}, "unparsed"),
+        ({"role": "assistant", "content": [], "stop_reason": "refusal"}, "refused"),
+        ({"role": "assistant", "content": "Yes", "stop_reason": "refusal"}, "answered"),
+    ],
+)
+def test_what_its_file_calls_declined_is_refused_if_it_has_no_answer(body, outcome, tmp_path):
+    EXAMPLE.to_csv(tmp_path / "mine.csv", index=False)
+    ids = EXAMPLE["pair"].astype(str) + "/" + EXAMPLE["side"]
+    stored = lines(tmp_path / "a.jsonl", [{"key": own, "response": body} for own in ids])
+    asked = ["--data", str(tmp_path / "mine.csv"), "--answers-from", f"a={stored}"]
+    assert main(["evaluate", *asked, "--out", str(tmp_path / "run")]) == 0
+    table = RunFolder.read(tmp_path / "run").table("completions")
+    assert set(table["outcome"]) == {outcome} and len(table) == len(ids)
+    assert set(table["finished"]) <= {"stop", "length"}
+
+
 @pytest.mark.slow
 def test_answers_from_an_inspect_log_are_those_of_evaluate(evaluated, tmp_path, capsys):
     logs, folder = tmp_path / "logs", tmp_path / "stored"

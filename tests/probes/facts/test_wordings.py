@@ -8,7 +8,14 @@ from interp.prompts.around import with_messages
 from interp.prompts.own.facts import facts_about, find_facts, read_facts
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE, load_facts, load_prompts
-from interp_probes.facts.wordings import ASKED, EXAMPLES, SHOWN, worded, wording
+from interp_probes.facts.wordings import (
+    ASKED,
+    EXAMPLES,
+    SHOWN,
+    before_other_facts,
+    worded,
+    wording,
+)
 
 ROWS = [
     ("rome", "Complete: Rome is in", "Italy/Italia", "Rome is the capital of", "Where is Rome?"),
@@ -103,3 +110,22 @@ def test_an_id_that_looks_like_a_wording_is_refused(name):
 def test_a_wording_needs_a_name_of_its_own(name):
     with pytest.raises(UserError, match=rf"{name} .*text_question"):
         worded(read_facts(FACTS.rename(columns={"text_capital": name})))
+
+
+@pytest.mark.parametrize(
+    ("name", "completion", "named"),
+    [
+        (ASKED, "the north.\n\nComplete: Turin is in Italy.", ""),
+        (ASKED, "the north.\nQ: Turin is in\nA: Italy", ""),
+        (ASKED, "Sure!\n\nComplete: Rome is in Italy.", "Italy"),
+        (ASKED, "Sure!\n\nRome is in Italia.", "Italia"),
+        ("capital", "the world.\n\nPisa is the capital of Italy.", ""),
+        ("capital", "the world.\n\nRome is the capital of Italy.", "Italy"),
+        ("question", "In Europe.\n\nWhere is Turin? Italy.", ""),
+        ("question", "Well,\nit is in Italy.", "Italy"),
+        (EXAMPLES, "the north.\nItaly", ""),
+    ],
+)
+def test_names_in_other_facts_that_a_base_model_writes_do_not_count(name, completion, named):
+    rome = by_wording(worded(read_facts(FACTS)))["rome"][name]
+    assert rome.answer.judge(before_other_facts(rome, completion)).answer == named

@@ -8,7 +8,6 @@ from interp.report.figures.points import (
     cluster_points,
     interval_points,
     labeled_points,
-    point_cloud,
 )
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
@@ -20,7 +19,6 @@ from tests.report.figures.drawn import BARS, INTERVAL, words
         partial(interval_points, x="accuracy", y="rule", hue="model", n="n", interval=INTERVAL),
         partial(lines, x="low", y="accuracy", hue="model", n="n", interval=INTERVAL),
         partial(labeled_points, x="low", y="high", label="model"),
-        partial(point_cloud, x="low", y="high"),
         lambda rows: cluster_points(
             rows,
             rows,

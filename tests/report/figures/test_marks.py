@@ -6,15 +6,13 @@ import pandas as pd
 
 from interp.report.figures import style
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.lines import differences, lines, matrix
+from interp.report.figures.lines import lines, matrix
 from interp.report.figures.points import (
     cluster_points,
     interval_points,
     labeled_points,
-    point_cloud,
 )
 from interp.report.figures.style import Picture, mark_points, new_axes
-from interp.statistics.decisions import DIFFERENT
 
 TABLE = pd.DataFrame(
     {
@@ -52,15 +50,11 @@ def test_points_bars_and_cells_are_about_their_rows():
         0.5,
         0.25,
     ]
-    cells = pd.DataFrame({"row": ["a"], "less": ["b"], "difference": 0.5, "verdict": DIFFERENT})
-    found = marks(differences(cells.assign(clusters=12), x="less", y="row"))
-    assert found == [({"row": "a", "less": "b", "verdict": DIFFERENT}, 0.5)]
 
 
 def test_dots_are_about_their_clusters():
     dots = TABLE.assign(city=["Rome", "Oslo", "Rome"], pairs=4)[["city", "model", "share", "pairs"]]
     rome = {"city": "Rome", "model": "m"}
-    assert marks(point_cloud(dots, x="pairs", y="share", size="pairs"))[0] == (rome, 0.5)
     means = TABLE.iloc[[0]].assign(group="all", p=0.5)
     names = {"x": "share", "y": "model", "hue": "group", "size": "pairs", "n": "n", "p": "p"}
     found = marks(

@@ -1,49 +1,13 @@
 import numpy as np
 import pandas as pd
-import pytest
 from matplotlib.collections import PathCollection
 
 from interp.report.figures.points import (
     cluster_points,
     interval_points,
     labeled_points,
-    point_cloud,
 )
 from tests.report.figures.drawn import BARS, INTERVAL, words
-
-
-def test_points_of_one_place_are_told_apart_and_none_moves_far():
-    table = pd.DataFrame({"x": np.full(30, 0.5), "y": np.ones(30), "n": range(1, 31)})
-    (cloud,) = point_cloud(table, x="x", y="y", size="n").collections
-    up = np.asarray(cloud.get_offsets())[:, 1]
-    assert len(set(up)) == 30
-    assert np.abs(up - 1).max() <= 0.02
-    assert (np.diff(cloud.get_sizes()) > 0).all()
-
-
-@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_the_axis_of_shares_is_not_set_by_random_shifts(value):
-    table = pd.DataFrame({"x": np.linspace(0, 1, 30), "y": np.full(30, value)})
-    ax = point_cloud(table, x="x", y="y")
-    low, high = ax.get_ylim()
-    assert -0.1 < low < 0 and 1 < high < 1.1
-    assert ax.get_xlim()[0] > -0.1
-
-
-def test_shifts_are_small_on_the_axis_of_any_values():
-    table = pd.DataFrame({"x": range(30), "y": np.arange(30.0) * 1e-4 + 7})
-    ax = point_cloud(table, x="x", y="y")
-    assert np.ptp(ax.get_ylim()) < 0.004
-
-
-@pytest.mark.parametrize(("rows", "dense"), [(50, False), (600, True)])
-def test_many_points_become_a_density(rows, dense):
-    values = np.random.default_rng(0).normal(size=(rows, 2))
-    table = pd.DataFrame(values, columns=["familiarity", "ratio"])
-    table.loc[0, "ratio"] = np.nan
-    ax = point_cloud(table, x="familiarity", y="ratio")
-    assert ax.get_xlabel() == f"familiarity (n = {rows - 1}; undefined: 1)"
-    assert (len(ax.get_figure().axes) == 2) == dense
 
 
 def test_points_carry_names_that_do_not_overlap():

@@ -3,40 +3,33 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 import interp
-from benchmarks.conformance.libraries import Edges, Ids, Library, Reduced, Site, Subject
+from benchmarks.conformance.libraries import Edges, Ids, Library, Site, Subject
+from benchmarks.conformance.types import ENCODER
 from interp.models.sites import attention_by, locate, recorded
 from tests.zoo.check import refused
 
 
-class Interp(Library):
+class Adapter(Library):
     """One prompt, pair or batch per call."""
 
     packages = ("interp",)
     sites = ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
+    reduced = "norm"
     by_module = False
-    claims = (
-        *("sums", "stream", "added", "weights", "patch"),
-        *("gradient", "complete", "edges", "batch", "planted"),
-    )
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
         self._model = interp.Model(subject.type, subject.hf, subject.tokenizer)
-        self._stored: dict[tuple[Ids, str], pd.DataFrame] = {}
 
     def activation(self, ids: Ids, site: Site) -> Tensor:
-        if (ids, site.name) not in self._stored:
-            all_tokens = {"sites": [site.name], "roles": ["all"], "tokens": "all"}
-            found = interp.activations(self._model, [self.subject.prompts[ids]], **all_tokens)
-            refused(found.table("answers"))
-            self._stored[ids, site.name] = found.table("activation_vectors")
-        rows = self._stored[ids, site.name]
-        return torch.tensor(np.stack(rows.loc[rows["layer"] == site.layer, "vector"].tolist()))
+        places = {"sites": [site.name], "layers": [site.layer], "roles": ["all"], "tokens": "all"}
+        found = interp.activations(self._model, [self.subject.prompts[ids]], **places)
+        refused(found.table("answers"))
+        return torch.tensor(np.stack(found.table("activation_vectors")["vector"].tolist()))
 
     def weights(self, ids: Ids, layer: int) -> Tensor:
         place = locate(self._model, "pattern", layer)
@@ -61,23 +54,20 @@ class Interp(Library):
         each = [rows.loc[rows["prompt_id"] == prompt.id, "score"] for prompt in prompts]
         return [torch.tensor(own.tolist(), dtype=torch.float64) for own in each]
 
-    def gradient(self, ids: Ids) -> tuple[Tensor, Reduced]:
-        return self._scores([ids], "input_gradient")[0], "norm"
+    def gradients(self, given: Sequence[Ids]) -> list[Tensor]:
+        return self._scores(given, "input_gradient")
 
     def integrated(self, ids: Ids, other: Ids) -> tuple[Tensor, Ids, int]:
         # What is explained of a class is the correct one.
-        sign = -1 if self.subject.encoder and self.subject.prompts[ids].answer.gold == "No" else 1
+        answer = self.subject.prompts[ids].answer
+        sign = -1 if self.subject.type == ENCODER and answer.gold == "No" else 1
         return sign * self._scores([ids], "integrated_gradients")[0], other, 20
 
     def edges(self, base: Ids, other: Ids) -> Edges:
         pair = [self.subject.prompts[own] for own in (other, base)]
         found = interp.edges(self._model, pair, methods=["gradient"], directions=["denoising"])
         refused(found.pairs)
-        rows = found.edges[["writer", "reader", "effect"]].itertuples(index=False)
-        return {(writer, reader): float(effect) for writer, reader, effect in rows}
-
-    def together(self, given: Sequence[Ids]) -> list[Tensor]:
-        return self._scores(given, "input_gradient")
+        return dict(found.edges.set_index(["writer", "reader"])["effect"])
 
     def importance(self, ids: Ids) -> Tensor:
         return self._scores([ids], "integrated_gradients")[0]

@@ -7,12 +7,11 @@ import pytest
 
 from interp.report.page import Report
 from interp.report.write import write_report
-from interp_experiments.logical_forms.effect_sections import (
+from interp_experiments.logical_forms.sections import (
     adjusted_section,
     models_section,
 )
-from interp_experiments.logical_forms.effects import effects
-from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
+from tests.experiments.logical_forms.made_up import with_vocabulary
 
 
 @pytest.mark.slow
@@ -29,14 +28,6 @@ def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
     names = [item.name for item in adjusted_section(single).items]
     assert "figure4_slopes" not in names
     assert "adjusted_means" in names
-
-
-def test_one_model_falls_back_and_says_so():
-    rows = made_up(1)
-    found = effects(rows, "soft_accuracy")
-    assert not isinstance(found, str)
-    assert "least squares" in found.fit["note"][0]
-    assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
 
 
 def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
