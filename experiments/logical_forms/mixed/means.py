@@ -138,7 +138,7 @@ def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " mo
         notes.append("no interval: all models have the same estimate")
     error = spread / float(np.sqrt(count))
     further = float(stdtrit(count - 1, UPPER)) * spread * float(np.sqrt(1 + 1 / count))
-    tests = student_tests(np.array([mean]), np.array([error]), count - 1).iloc[0]
+    (tests,) = student_tests(np.array([mean]), np.array([error]), count - 1).to_dict("records")
     # statsmodels divides by the spread, so it is not called if all estimates are equal.
     tau, share = (0.0, 0.0) if np.isnan(spread) else _between(values, errors[used] ** 2)
     return Pooled(
