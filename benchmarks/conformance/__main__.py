@@ -8,6 +8,7 @@ from a wrong place: no cell may say yes. `--table` prints the table of the file,
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import warnings
@@ -39,6 +40,10 @@ YES, NO, RAISES, UNCLAIMED, ABSENT = "yes", "no", "raises", "not claimed", "not 
 has no such claim; the library cannot be imported here."""
 
 
+_PLACE = re.compile(r"(?<![\w.:/])(/[\w.+-]+)+/")
+"""A folder of this machine, but no address of a page and no folder within another."""
+
+
 class Cell(NamedTuple):
     """One computation, as it is stored."""
 
@@ -67,7 +72,8 @@ def measured(library: str, name: str, type_: str, *, control: bool = False) -> C
                 finding = worst(asked)
     except Exception as error:  # what a library raises is the cell's content
         outcome = RAISES if made else ABSENT if name in PACKAGED.get(library, NAMES) else UNCLAIMED
-        last = str(error).strip().splitlines()[-1:]  # some quote a whole traceback
+        # Some quote a whole traceback, and places on this machine, which are nobody else's.
+        last = [_PLACE.sub("", line) for line in str(error).strip().splitlines()[-1:]]
         about = ": ".join([type(error).__name__, *(line[:200] for line in last)])
     if finding is not None:
         outcome, about = YES if finding.holds else NO, finding.about

@@ -4,10 +4,12 @@ Each rule is a segment: "golden", or "noise1", "noise2" and so on, in order.
 """
 
 import hashlib
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,8 +18,47 @@ from interp.extend import compose
 from interp.extend.prompts import Decisive
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.answers import parser_of
-from interp_experiments.rulebench.demonstrations import examples
-from interp_experiments.rulebench.items import Item, Quantity, QuestionKind, Rule, RuleSet, Version
+from interp_experiments.rulebench.items import (
+    CLUTRR,
+    KINSHIP,
+    Item,
+    Quantity,
+    QuestionKind,
+    Rule,
+    RuleSet,
+    Version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its rules, a sentence that derives the answer, and the answer to write."""
+
+    question: str
+    golden: Rule
+    noise: tuple[Rule, ...]
+    steps: str
+    answer: str
+
+
+@cache
+def examples(kind: QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
+    """The demonstrations for a kind, which are questions with answers; empty if it has none.
+
+    Those of kinship and StringGame were generated, from a seed that no question uses, and their
+    rules prove the answers; the others were written by hand.
+    """
+    text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
+    name = (KINSHIP if kind is CLUTRR else kind).name
+    made = []
+    for one in json.loads(text)[name]:
+        if told := one.get("counterfactual" if counterfactual else "factual"):
+            rules = told.get("rules", one["rules"])
+            golden, *noise = (Rule(str(number), rule) for number, rule in enumerate(rules))
+            made.append(
+                Example(one["question"], golden, tuple(noise), told["steps"], told["answer"])
+            )
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from shlex import quote
 from typing import Annotated, Literal
 
@@ -12,7 +11,7 @@ from interp.cli.fields import OptionsCommand
 from interp.cli.parser import program
 from interp.console import counted
 from interp.errors import UserError, unknown
-from interp.files import remove_own, user_cache
+from interp.files import remove_own
 from interp.models.published import PUBLISHED
 from interp.options import Flag, Options, accepted
 from interp.variants import written
@@ -106,11 +105,9 @@ class ModelsCommand(OptionsCommand):
     """remove the weights that --keep-dequantized has kept; nothing else is removed"""
 
     def _execute(self) -> None:
-        kept: dict[Path, int] = {}
-        if any(user_cache().glob("dequantized/*")):  # the import loads torch
-            from interp.models.kept import kept_files
+        from interp.models.kept import kept_files
 
-            kept = kept_files()
+        kept = kept_files()
         files = f"{counted(len(kept), 'file')} of dequantized weights"
         size = f"{files}, {sum(kept.values()) / 1e9:,.1f} GB"
         if self.remove_dequantized:

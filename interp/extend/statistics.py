@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from interp.statistics.decisions import SMALLEST as SMALLEST
     from interp.statistics.decisions import UNTESTED as UNTESTED
     from interp.statistics.decisions import holm as holm
-    from interp.statistics.decisions import limits as limits
     from interp.statistics.decisions import out_of_reach as out_of_reach
     from interp.statistics.decisions import verdicts as verdicts
     from interp.statistics.discrimination import Discrimination as Discrimination

@@ -51,11 +51,6 @@ class ModelResults:
         """Number of judged prompts."""
         return _count(self.trials)
 
-    @property
-    def clusters(self) -> int:
-        """Number of clusters of the judged prompts."""
-        return len({name for own in self.trials for name in own.clusters})
-
 
 def segments_of(results: Sequence[ModelResults]) -> str:
     """The judged segments as a phrase, such as "premise 1, premise 2 and conclusion"."""

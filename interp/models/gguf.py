@@ -34,7 +34,7 @@ from interp.models.checkpoint import StoredTensor, as_user_error
 from interp.models.formats import Contents, Format
 from interp.models.gguf_header import Header, header_of, unchanged_header
 from interp.models.gguf_tokenizer import build_tokenizer, end_tokens
-from interp.models.kept import Weights, kept_weights
+from interp.models.kept import kept_weights
 
 MODEL = "a whole GGUF file of a language model whose architecture transformers reads"
 
@@ -257,7 +257,7 @@ def _names(empty: PreTrainedModel, processor: TensorProcessor) -> dict[str, str]
     return names
 
 
-def _weights(file: Path, header: Header, empty: PreTrainedModel) -> Weights:
+def _weights(file: Path, header: Header, empty: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The dequantized weights by transformers' names, in the order of its dimensions.
 
     Each gets the type that it has in the model, part by part if the processor leaves its values as
@@ -267,9 +267,9 @@ def _weights(file: Path, header: Header, empty: PreTrainedModel) -> Weights:
     made_by: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = made_by(empty.config.to_dict())
     names, types = _names(empty, processor), _types(empty)
-    found: Weights = {}
+    found: dict[str, torch.Tensor] = {}
 
-    def processed(key: str, values: np.ndarray, into: Weights) -> Any:
+    def processed(key: str, values: np.ndarray, into: dict[str, torch.Tensor]) -> Any:
         # Into the last, a processor puts what it makes of several tensors, or several of one.
         parsed = {"tensors": into}
         return processor.process(

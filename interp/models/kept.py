@@ -10,10 +10,9 @@ from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from interp.errors import UserError, one_line
 from interp.files import (
@@ -30,7 +29,10 @@ from interp.files import (
     writing,
 )
 
-Weights = dict[str, torch.Tensor]
+if TYPE_CHECKING:
+    import torch
+
+    Weights = dict[str, torch.Tensor]
 
 _LIBRARIES = ("gguf", "numpy", "torch", "transformers")
 _FOLDER = "dequantized"
@@ -40,8 +42,8 @@ _CONTENT = "content"
 
 
 def kept_weights(
-    file: Path, code: Iterable[Path], dtype: str, make: Callable[[], Weights]
-) -> Weights:
+    file: Path, code: Iterable[Path], dtype: str, make: "Callable[[], Weights]"
+) -> "Weights":
     """The weights of a file, as they were kept, or as they are made now and then kept.
 
     They are found by a hash of the file, of the code that makes them, of their type and of the
@@ -72,14 +74,16 @@ def kept_files() -> dict[Path, int]:
         place = folder / name
         with suppress(OSError, SafetensorError):
             if _NAME.fullmatch(name) and is_plain(place):
-                with safe_open(os.fspath(place), "pt") as opened:
+                with safe_open(os.fspath(place), "numpy") as opened:  # torch is slow to import
                     ours = _CONTENT in (opened.metadata() or {})
                 if ours:
                     found[place] = place.stat().st_size
     return found
 
 
-def _write(weights: Weights, place: Path) -> None:
+def _write(weights: "Weights", place: Path) -> None:
+    from safetensors.torch import save_file
+
     # safetensors first writes a file of its own beside, which a killed process leaves.
     folder = unfinished_name(place)
     folder.mkdir()
@@ -95,7 +99,7 @@ def _write(weights: Weights, place: Path) -> None:
         remove_own(folder)
 
 
-def _read(place: Path) -> Weights | None:
+def _read(place: Path) -> "Weights | None":
     """The weights that a file in the cache holds; None if there is none, or if it is damaged."""
     if not is_plain(place):
         return None
@@ -106,8 +110,10 @@ def _read(place: Path) -> Weights | None:
     return None
 
 
-def _content(weights: Weights) -> str:
+def _content(weights: "Weights") -> str:
     """Names, types and shapes of weights, and checksums (CRC-32) of their bytes."""
+    import torch
+
     rows = []
     for name, own in sorted(weights.items()):
         sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy().data)

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from interp.console import counted
 
@@ -132,16 +131,11 @@ def agreeing(
     return low, high, max(p, other)
 
 
-def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
-    """The limits beyond which one-sided t-tests exclude all differences; `df` may be infinite."""
-    half = float(stdtrit(df, ONE_SIDED)) * error
-    return estimate - half, estimate + half
-
-
 def verdict(p: float, below: float, above: float) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
-    p is two-sided, corrected if there are several comparisons; the limits are those of `limits`.
+    p is two-sided, corrected if there are several comparisons; the limits are those of one-sided
+    tests.
     """
     if np.isnan(p):
         return UNTESTED

@@ -97,6 +97,27 @@ def test_a_library_that_cannot_be_imported_is_a_row(monkeypatch):
     assert measured("gone", "batch", "gpt2").outcome == UNCLAIMED
 
 
+@pytest.mark.parametrize(
+    ("said", "about"),
+    [
+        ("no name 'a' from 'b' (/home/me/.venv/lib/b.py)", "no name 'a' from 'b' (b.py)"),
+        ("/opt/lib-1.0/a.so: no such file", "a.so: no such file"),
+        ("see https://docs.org/a/b.html or a/b/c", "see https://docs.org/a/b.html or a/b/c"),
+    ],
+)
+def test_a_cell_names_no_folder_of_this_machine(monkeypatch, said, about):
+    def refused(name):
+        raise ImportError(said)
+
+    monkeypatch.setattr(cells, "adapter", refused)
+    assert measured("lxt", "planted", "organisms").about == f"ImportError: {about}"
+
+
+def test_no_stored_cell_names_a_folder_of_a_machine():
+    texts = [cell.about for cell in stored(FILE).values()]
+    assert not [text for text in texts if re.search(r"(?<![\w.:/])/\w+/", text)]
+
+
 def test_other_packages_add_adapters(monkeypatch):
     from importlib.metadata import EntryPoint
 

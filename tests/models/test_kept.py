@@ -182,7 +182,7 @@ def test_a_full_disk_is_no_fault_of_the_model(file, cache, monkeypatch):
     def full(*given, **named):
         raise SafetensorError("Error while serializing: No space left on device (os error 28)")
 
-    monkeypatch.setattr(kept, "save_file", full)
+    monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(UserError, match=r"^the dequantized weights .* kept .*No space left"):
         load(file)
     assert [*cache.iterdir()] == []
@@ -194,7 +194,7 @@ def test_what_a_killed_process_left_is_removed(file, cache, made, monkeypatch):
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "save_file", killed)
+        patch.setattr("safetensors.torch.save_file", killed)
         patch.setattr(kept, "remove_own", lambda folder: None)  # as nothing is done after a kill
         with pytest.raises(SystemExit):
             load(file)

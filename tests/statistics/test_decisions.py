@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.weightstats import DescrStatsW
 
 from interp.statistics.decisions import (
     corrected_over,
     holm,
     left_open,
-    limits,
     most_tests,
     out_of_reach,
     reach_in_words,
@@ -52,14 +50,6 @@ def test_the_correction_by_its_formula(p):
 def test_rows_of_one_label_are_tests_of_their_own():
     table = holm(pd.DataFrame({"p": [0.01, 0.04]}, index=[0, 0]), family="models")
     assert table["p_holm"].tolist() == pytest.approx([0.02, 0.04])
-
-
-def test_limits_are_those_at_which_statsmodels_one_sided_tests_are_at_five_percent():
-    values = np.random.default_rng(0).normal(0.02, 0.3, 40)
-    error = values.std(ddof=1) / np.sqrt(40)
-    below, above = limits(float(values.mean()), error, 39.0)
-    _, lower, upper = DescrStatsW(values).ttost_mean(below, above)
-    assert (lower[1], upper[1]) == pytest.approx((0.05, 0.05))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A typical pair, shaded: the picture that attribution is known for."""
+"""Pairs, shaded: a typical one, which attribution is known for, and each one in the browser."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -12,6 +12,8 @@ from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
 from interp.report.html import token_heat_map
 from interp.report.page import PictureItem
+from interp.report.pairs import Bars, Panel, Shaded, Text, by_pair, with_sides
+from interp.results.measured import ResultTables
 
 _NOTE = """The prompt whose {number} by {method} is the median of all prompts ({value:.3f}), and the
 other side of its pair. {unit}"""
@@ -119,3 +121,35 @@ def _pieces(prompt: Mapping[Hashable, Any], scores: pd.DataFrame) -> Iterator[di
             "segment": name,
             "share": value,
         }
+
+
+_TOKEN_SHARES = "Each token's share of the sizes of all scores in its prompt."
+
+_SEGMENT_SHARES = "Each segment's share of the sizes of all scores in its prompt."
+
+
+def attribution_panels(
+    measured: ResultTables, prompts: pd.DataFrame
+) -> Iterator[tuple[str, Panel]]:
+    """Shaded tokens, if they were kept, and the shares of segments, by model and method."""
+    ids = prompts["prompt_id"]
+    if "token_scores" in measured.names():
+        scores, tokens = (measured.table(name, prompts=ids) for name in ("token_scores", "tokens"))
+        shares = token_shares(scores, tokens).sort_values("position", kind="stable")
+        labels = shares["segment"].map(segment_label).mask(shares["segment"] == TEMPLATE, "")
+        shares = with_sides(shares.assign(label=labels), prompts)
+        for pair, of, own in by_pair(shares, ["model", "method"]):
+            texts = [
+                Text(str(side), *(rows[name].tolist() for name in ("token", "share", "label")))
+                for side, rows in own.groupby("side", sort=False)
+            ]
+            yield pair, Shaded("Shading by tokens", of, texts, note=_TOKEN_SHARES)
+    columns = ["model", "method", "prompt_id", "segment", "share"]
+    rows = with_sides(measured.table("segment_scores", columns, prompts=ids), prompts)
+    named = {name: segment_label(name) for name in rows["segment"].unique()}
+    for pair, of, own in by_pair(rows, ["model", "method"]):
+        groups = {
+            str(side): list(zip(each["segment"].map(named), each["share"], strict=True))
+            for side, each in own.groupby("side", sort=False)
+        }
+        yield pair, Bars("Shares of segments", of, groups, note=_SEGMENT_SHARES)

@@ -4,7 +4,7 @@ A ratio has no upper bound. One prompt whose denominator is close to zero can do
 thousands, so the mean may exceed one although nearly all ratios are below one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,8 @@ from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Median, Plain, Table
-from interp.statistics.summaries import largest_share, weighted_sd
+from interp.report.pairs import Number, mean_by_pair
+from interp.statistics.summaries import grouped, largest_share, weighted_sd
 from interp.tables import TEXT, column
 
 LARGE_SHARE = 0.05
@@ -127,3 +128,14 @@ def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -
 def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
     """The table `RATIOS`; arguments as `ratio_trials`."""
     return estimate(RATIOS, ratio_trials(ratios, prompts, cluster=cluster))
+
+
+def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:
+    """Each pair's geometric mean ratio, by model and method; `title` is what is compared."""
+    positive = ratios[ratios["ratio"] > 0]
+    logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
+    for of, rows in grouped(logs, ["model", "method"]):
+        values = {pair: float(np.exp(m)) for pair, m in mean_by_pair(rows, prompts, "log").items()}
+        labels = {name: str(value) for name, value in of.items()}
+        headline = f"{title} ({column_name(labels['method'])}, geometric mean)"
+        yield Number(title, labels, values, headline=headline)

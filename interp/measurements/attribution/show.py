@@ -16,9 +16,13 @@ from interp.estimates.shown import Estimated
 from interp.measurements.answers.panels import option_panels
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution import largest
-from interp.measurements.attribution.example import typical_pair
-from interp.measurements.attribution.panels import attribution_panels, ratio_numbers
-from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_trials
+from interp.measurements.attribution.example import attribution_panels, typical_pair
+from interp.measurements.attribution.ratios import (
+    RATIOS,
+    attribution_table,
+    ratio_numbers,
+    ratio_trials,
+)
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
     RATIO_COLUMNS,
@@ -199,22 +203,17 @@ class Attributions(Answered):
                 ),
             )
 
-    def heat_maps(
-        self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int = 4
-    ) -> list[HeatMapItem]:
-        """Token heat maps of the first pairs, by model and method, for models with answers.
-
-        Pairs that failed on a model are omitted.
-        """
+    def _heat_maps(self) -> list[HeatMapItem]:
+        """Token heat maps of the first four pairs, by model and method, but failed ones."""
+        prompts, answers = self.prompts, self.answers
         failed = ~prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
         whole = prompts[~failed.groupby(prompts["pair_id"]).transform("any")]
-        first = list(islice(whole.groupby("pair_id", sort=False), pairs))
+        first = list(islice(whole.groupby("pair_id", sort=False), 4))
         ids = [id_ for _, rows in first for id_ in rows["prompt_id"]]
         scores, tokens = (
             self.measured.table(name, prompts=ids) for name in ("token_scores", "tokens")
         )
         shares = token_shares(scores, tokens)
-        shares = shares[shares["model"].isin(answers["model"])]
         by_model = shares.groupby("model")["prompt_id"].agg(set)
         return [
             HeatMapItem(f"{of['model']}, {of['method']}: {pair_id}", html, pair=str(pair_id))
@@ -255,7 +254,7 @@ class Attributions(Answered):
             yield TableItem("decisive_table", title, table, note)
         yield from self._reading_items()
         if self._keeps_tokens:
-            yield OnPage(lambda: self.heat_maps(self.prompts, self.answers))
+            yield OnPage(self._heat_maps)
         yield self._prompts_item()
 
     def _findings(self) -> Iterator[str]:

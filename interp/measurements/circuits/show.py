@@ -5,13 +5,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.errors import UserError
 from interp.estimates.shown import Estimated
-from interp.measurements.circuits.panels import circuit_numbers, circuit_panels, drawn_numbers
 from interp.measurements.circuits.tables import (
     CIRCUITS,
     circuit_area_table,
@@ -21,11 +21,12 @@ from interp.measurements.circuits.tables import (
 )
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, OnPage, PictureItem, TableItem
-from interp.report.pairs import Browser, Number
+from interp.report.pairs import Browser, Grid, Labels, Number, Panel, by_pair
 from interp.results.measured import ResultTables
 from interp.results.pairs import PairResult
 from interp.results.result import chosen
 from interp.runs.edge_effects import EdgesRun
+from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from interp.report.html import Display
@@ -224,3 +225,56 @@ class CircuitAnswers(PairResult):
             edges = effects[effects["method"] == method]
             self._kept[model] = (method, edges, *greedy_members(edges))
         return self._kept[model]
+
+
+_NOTE = """The logit of {positive} minus that of {negative} on the clean prompt, with only the edges
+of a circuit; random: the mean of its draws. The whole model: {whole:.3g}."""
+
+
+def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The metric of the clean prompt, by ranking of the edges and share of them that is kept."""
+    chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
+    pairs = pd.concat(measured.parts("pairs", filters=chosen))
+    about = {(str(row["model"]), str(row["pair_id"])): row for row in pairs.to_dict("records")}
+    for part in measured.parts("circuits", filters=chosen):
+        rows = part.assign(ranking=part["method"] + " " + part["choice"])
+        for pair, of, own in by_pair(rows, ["model"]):
+            values = own.pivot_table(index="ranking", columns="share", values="metric", sort=False)
+            row = about[of["model"], pair]
+            note = _NOTE.format(
+                positive=row["positive_option"],
+                negative=row["negative_option"],
+                whole=row["base_metric"],
+            )
+            rankings = list(map(str, values.index))
+            shares = [f"{100 * share:g}%" for share in values.columns]
+            cells = values.to_numpy(dtype=float).tolist()
+            yield pair, Grid("Answers with a circuit alone", of, rankings, shares, cells, note=note)
+
+
+def drawn_numbers(effects: pd.DataFrame, edges: pd.DataFrame, of: Labels) -> Iterator[Number]:
+    """The effect in logits, in each pair, of each edge of the picture."""
+    from interp.measurements.circuits.picture import drawn_edges
+
+    ends = ["writer", "reader"]
+    rows = effects.merge(drawn_edges(edges)[ends].drop_duplicates(), on=ends)
+    yield from _numbers("effect", rows, ends, "effect", of)
+
+
+def circuit_numbers(measured: ResultTables) -> Iterator[Number]:
+    """How far circuits are from the whole model: the mean over sizes of the distance in logits."""
+    whole = measured.table("pairs", ["model", "pair_id", "base_metric"])
+    rows = measured.table("circuits").merge(whole, on=["model", "pair_id"])
+    rows = rows.assign(distance=(rows["metric"] - rows["base_metric"]).abs())
+    name = "distance from the whole model in logits"
+    yield from _numbers(name, rows, ["model", "method", "choice"], "distance")
+
+
+def _numbers(
+    name: str, rows: pd.DataFrame, by: Sequence[str], value: str, of: Labels = MappingProxyType({})
+) -> Iterator[Number]:
+    """The mean of a column in each pair, for each combination of `by`."""
+    for cell, members in grouped(rows, by):
+        means = members.groupby("pair_id", sort=False)[value].mean()
+        labels = {**of, **{column: str(own) for column, own in cell.items()}}
+        yield Number(name, labels, {str(pair): float(mean) for pair, mean in means.items()})

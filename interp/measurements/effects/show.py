@@ -1,6 +1,6 @@
 """Display of the exact effects of segments."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -8,25 +8,74 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.analysis.constant import MOSTLY
-from interp.choices import COUNTERPART
+from interp.choices import COUNTERPART, UNCHANGED
 from interp.console import counted, echo
+from interp.estimates.compute import WHY
 from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
-from interp.measurements.effects.derive import (
-    EFFECT_COLUMNS,
-    EFFECT_KEY,
-    one_answer,
-    same_answers,
-    segment_trials,
-)
-from interp.measurements.effects.panels import context_panels, effect_panels
 from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Browser, Number, Panel
+from interp.report.pairs import Bars, Browser, Number, Panel, by_pair, with_sides
+from interp.results.measured import ResultTables
 from interp.results.result import Result, errors_by_model, figure_of
 from interp.statistics.summaries import grouped, weighted_sd
+
+EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
+
+EFFECT_COLUMNS = [
+    *EFFECT_KEY,
+    *("prompt_id", "answer", "other_answer"),
+    *("shapley", "leave_one_out", "interaction", "note", "error"),
+]
+"""Columns of the segment_effects table that its summaries use."""
+
+
+def segment_trials(effects: pd.DataFrame) -> pd.DataFrame:
+    """One row per prompt and combination of `EFFECT_KEY`, with the numbers of the table.
+
+    Where no donor changes a segment, `WHY` says so.
+    """
+    rows = effects[effects["error"] == ""]
+    rows = rows.assign(other_segment=rows["other_segment"].fillna(""))
+    same = rows["note"].fillna("").str.contains(UNCHANGED, regex=False)
+    same = same.groupby([rows[name] for name in EFFECT_KEY]).transform("all")
+    why = rows["donor_kind"].map({COUNTERPART: "same on both sides"}).fillna(UNCHANGED)
+    return rows.assign(shapley_size=rows["shapley"].abs(), **{WHY: why.where(same, "")})
+
+
+def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """By model, the pairs, and those both of whose sides get the same answer.
+
+    An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
+    exchanging all segments moves it by some amount on one side and back on the other, so that the
+    effects of the counterpart cancel in a mean over prompts, however large they are.
+    """
+    rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
+    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
+    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
+    answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
+    whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
+    return whole.agg(pairs="size", same="sum").reset_index()
+
+
+def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
+    """By model, the prompts, and those that get the more frequent of their two answers.
+
+    If a model gives one answer to all prompts, replacing segments by those of other prompts moves
+    its logit as often up as down, so that effects cancel in a mean over prompts.
+    """
+    rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
+    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])
+    options = [
+        " ".join(sorted(both)) for both in zip(rows["answer"], rows["other_answer"], strict=True)
+    ]
+    counts = rows.groupby(["model", pd.Series(options, rows.index, name="options"), "answer"])
+    most = counts.size().groupby(["model", "options"]).max().groupby("model", sort=False)
+    same = most.sum().rename("same").reset_index()
+    return same.merge(rows.groupby("model").size().rename("prompts").reset_index(), on="model")
+
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -280,3 +329,45 @@ def _context(table: pd.DataFrame) -> "Axes":
     from interp.report.figures.style import panel_a_model
 
     return panel_a_model(table, partial(_bars, y="score", hue="method"))
+
+
+_ABOUT = [
+    *("model", "donor_kind", "segment", "other_segment"),
+    *("prompt_id", "answer", "other_answer", "error"),
+]
+_MEASURES = ["shapley", "leave_one_out", "interaction"]
+
+
+def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The effects of a pair's segments, as bars for each side, by model, donors and measure."""
+    columns = [*_ABOUT, *_MEASURES]
+    rows = measured.table("segment_effects", columns, prompts=prompts["prompt_id"])
+    rows = rows[rows["error"] == ""].fillna({"other_segment": ""})
+    rows = rows.melt(_ABOUT, _MEASURES, "measure").dropna(subset="value")
+    contrast = " of " + rows["answer"] + " minus " + rows["other_answer"]
+    rows = rows.assign(contrast=contrast, said=", answered " + rows["answer"])
+    yield from _side_bars("Effects of segments", rows, prompts, ["model", "donor_kind", "measure"])
+
+
+def context_panels(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The scores of a pair's segments (`context_scores`), as bars by side, by model and method."""
+    rows = scores.assign(value=scores["score"], other_segment="", contrast="", said="")
+    yield from _side_bars("Context attribution", rows, prompts, ["model", "method"])
+
+
+def _side_bars(
+    title: str, rows: pd.DataFrame, prompts: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[str, Panel]]:
+    """Each pair's values by segment, for each combination of `by`."""
+    rows = with_sides(rows, prompts)
+    rows["bars"] = rows["side"].astype(str) + rows["said"]
+    segments = zip(rows["segment"], rows["other_segment"], strict=True)
+    rows["name"] = [" × ".join(map(segment_label, filter(None, both))) for both in segments]
+    for pair, labels, members in by_pair(rows, by):
+        groups = {
+            str(name): [*zip(bars["name"], bars["value"], strict=True)]
+            for name, bars in members.groupby("bars", sort=False)
+        }
+        contrasts = " or".join(members["contrast"].drop_duplicates())
+        note = f"In logits{contrasts}. Positive: the segment supports the answer."
+        yield pair, Bars(title, labels, groups, note=note)

@@ -15,7 +15,6 @@ from interp.reading.tokens import tokenize
 from interp_experiments.rulebench import items
 from interp_experiments.rulebench import system as system_module
 from interp_experiments.rulebench.answers import parser_of
-from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import DATA, RULES, read_sets
@@ -25,6 +24,7 @@ from interp_experiments.rulebench.prompts import (
     THOUGHT,
     VERSIONS,
     Setting,
+    examples,
     question_set,
     shown_rules,
 )

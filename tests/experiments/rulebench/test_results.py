@@ -15,8 +15,8 @@ from interp.runs.folder import RunFolder
 from interp.statistics.contrasts import CONFIRMATORY, contrast_table
 from interp.studies.folder import StudyFolder
 from interp_experiments.findings import in_brief
-from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.items import CLUTRR, Item, Rule, RuleSet, Version
+from interp_experiments.rulebench.page import finding_section, first_screen
 from interp_experiments.rulebench.prompts import COUNTERFACTUAL, Setting, to_prompt
 from interp_experiments.rulebench.results import (
     MODELS,

@@ -19,9 +19,8 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
 from interp_experiments.rulebench import tables
-from interp_experiments.rulebench.findings import headline_numbers
 from interp_experiments.rulebench.layout import DATA, RULES
-from interp_experiments.rulebench.page import dimension_section, tuning_sections
+from interp_experiments.rulebench.page import dimension_section, headline_numbers, tuning_sections
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy
 from interp_experiments.rulebench.tables import Tuning, tunings

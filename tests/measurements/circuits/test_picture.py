@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pandas as pd
 
-from interp.measurements.circuits.panels import drawn_numbers
 from interp.measurements.circuits.picture import MOST_EDGES, circuit_picture
+from interp.measurements.circuits.show import drawn_numbers
 
 EDGES = pd.DataFrame(
     [

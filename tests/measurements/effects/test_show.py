@@ -6,8 +6,7 @@ import pytest
 import interp
 from interp.choices import UNCHANGED
 from interp.estimates.compute import estimate
-from interp.measurements.effects.derive import one_answer, same_answers, segment_trials
-from interp.measurements.effects.show import SEGMENTS
+from interp.measurements.effects.show import SEGMENTS, one_answer, same_answers, segment_trials
 from interp.report.page import FigureItem
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
+from statsmodels.stats.weightstats import DescrStatsW
 
 from interp.errors import UserError
 from interp_experiments.logical_forms.mixed import linear
@@ -308,3 +309,13 @@ def test_variances_are_the_most_likely_ones_where_one_is_zero(seed):
     spread = [part.std_dev for part in theirs.var_components]
     assert ours.fit.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, abs=1e-4)
     assert min(spread) < 1e-4 and "variance of zero" in ours.note
+
+
+def test_limits_are_those_at_which_statsmodels_one_sided_tests_are_at_five_percent():
+    values = np.random.default_rng(0).normal(0.02, 0.3, 40)
+    error = values.std(ddof=1) / np.sqrt(40)
+    tests = linear.student_tests(values.mean(keepdims=True), np.array([error]), 39)
+    _, lower, upper = DescrStatsW(values).ttost_mean(
+        float(tests["excluded_below"][0]), float(tests["excluded_above"][0])
+    )
+    assert (lower[1], upper[1]) == pytest.approx((0.05, 0.05))
