@@ -83,9 +83,8 @@ def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
     keys = ["name", "n"] if "name" in table else before
     ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
     texts = [page.with_interval(*map(float, row)) for row in ends]
-    return table[[*keys, "p_holm", "verdict", "note"]].assign(difference=texts)[
-        [*keys, "difference", "p_holm", "verdict", "note"]
-    ]
+    shown = [*keys, "difference", "p_holm", "verdict", "note"]
+    return table.assign(difference=texts).filter(items=shown)
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:

@@ -71,7 +71,7 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
     elif fact.text.endswith("?"):
         like = " ".join(words[:2])
     speaker = r"(?:Q|Question|User|Human)\b[^\n:]{0,20}:"
-    other = rf"\n\W{0,20}(?!{' '.join(words)})(?:{speaker}|{like})"
+    other = rf"\n\W{{0,20}}(?!{' '.join(words)})(?:{speaker}|{like})"
     return re.split(other, completion, maxsplit=1)[0]
 
 

@@ -157,7 +157,8 @@ def test_a_pair_that_failed_on_one_model_has_the_maps_of_the_other(attributions,
         kept = other[other["prompt_id"] != prompts[0].id] if lost else other
         tables[name] = pd.concat([rows, kept], ignore_index=True)
     both = Attributions(InMemory(Attribute(keep_tokens=True), prompts[:4], tables))
-    maps = both.heat_maps(both.prompts, both.answers, pairs=2)
+    items = [item for section in both.report().sections for item in section.items]
+    maps = [item for item in items if isinstance(item, HeatMapItem)]
     methods = both.segment_scores["method"].nunique()
     assert len(maps) == 3 * methods
     failed = f": {prompts[0].pair_id}"
