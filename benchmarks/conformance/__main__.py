@@ -38,10 +38,7 @@ NAMES = (*CLAIMS, PLANTED)
 YES, NO, RAISES, UNCLAIMED, ABSENT = "yes", "no", "raises", "not claimed", "not importable"
 """What a cell says: the claim holds; it does not; the library raises an exception; it, or the type,
 has no such claim; the library cannot be imported here."""
-
-
-_PLACE = re.compile(r"(?<![\w.:/])(/[\w.+-]+)+/")
-"""A folder of this machine, but no address of a page and no folder within another."""
+_PLACE = re.compile(r"(?<![\w.:/])(/[\w.+-]+)+/")  # a folder of this machine, no page's address
 
 
 class Cell(NamedTuple):
@@ -72,9 +69,8 @@ def measured(library: str, name: str, type_: str, *, control: bool = False) -> C
                 finding = worst(asked)
     except Exception as error:  # what a library raises is the cell's content
         outcome = RAISES if made else ABSENT if name in PACKAGED.get(library, NAMES) else UNCLAIMED
-        # Some quote a whole traceback, and places on this machine, which are nobody else's.
-        last = [_PLACE.sub("", line) for line in str(error).strip().splitlines()[-1:]]
-        about = ": ".join([type(error).__name__, *(line[:200] for line in last)])
+        text = _PLACE.sub("", str(error)).strip()  # some are a whole traceback
+        about = ": ".join([type(error).__name__, *(line[:200] for line in text.splitlines()[-1:])])
     if finding is not None:
         outcome, about = YES if finding.holds else NO, finding.about
         numbers = f"{finding.deviation:.3g}", f"{finding.tolerance:.3g}"
