@@ -123,7 +123,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     This requires that the second step needs only the keys and values of the first, and that the
     rotary frequencies are those of short prompts.
     """
-    takes_parts = model.takes_positions and "past_key_values" in model.forward_arguments
+    takes_parts = model.takes_positions and model.cache_argument in model.forward_arguments
     return takes_parts and holds_key_values_alone(model) and not is_long(model, tokens)
 
 

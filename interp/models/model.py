@@ -92,7 +92,7 @@ class Model:
             UserError: the model cannot answer, or is a classifier that is not an encoder.
         """
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
-        if kind is CLASSIFIER and {"past_key_values", "use_cache"} & self.forward_arguments:
+        if kind is CLASSIFIER and {self.cache_argument, "use_cache"} & self.forward_arguments:
             raise UserError(
                 f"{self.name} ({type(self.hf).__name__}) is a classifier built on a decoder, "
                 "which pools its last token; expected a classifier built on an encoder, such as "
@@ -150,6 +150,13 @@ class Model:
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments to a forward pass; some models accept no positions or no cache."""
         return frozenset(inspect.signature(type(self.hf).forward).parameters)
+
+    @property
+    def cache_argument(self) -> str:
+        """The argument that takes keys and values; since transformers 5.24 it has another name."""
+        older = "past_key_values"
+        renamed = older not in self.forward_arguments and "cache" in self.forward_arguments
+        return "cache" if renamed else older
 
     @property
     def device(self) -> torch.device:

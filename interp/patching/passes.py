@@ -107,7 +107,7 @@ def forward(
     cache = given if parts else None
     if not parts:  # masks of some models (Qwen 4) have a row for each row of positions
         positions = positions.expand(rows, -1)
-    inputs = {"position_ids": positions, "past_key_values": cache, "use_cache": parts}
+    inputs = {"position_ids": positions, model.cache_argument: cache, "use_cache": parts}
     if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
         inputs["logits_to_keep"] = 1
     with _sound_attention(end, embeddings.device), embedded_as(model, embeddings):

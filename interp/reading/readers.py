@@ -137,9 +137,9 @@ class CausalReader(Reader):
             embeddings,
             start=start,
             position_ids=batch.position_ids[:, start:],
-            past_key_values=past,
             use_cache=past is not None,
             logits_to_keep=torch.arange(-count, 0) if drops else count,
+            **{self.model.cache_argument: past},
         )
         return wide(logits[:, -count:])
 
@@ -203,8 +203,8 @@ class CausalReader(Reader):
             input_ids=token_ids,
             attention_mask=attention_mask,
             position_ids=position_ids,
-            past_key_values=cache,
             use_cache=True,
+            **{self.model.cache_argument: cache},
         )
         return flattened(cache)
 

@@ -211,7 +211,7 @@ def test_no_more_than_the_budget_is_held(batch_tokens, phrasings, monkeypatch):
     def count(module, arguments, options, output):
         nonlocal prefixes
         rows, read = options["input_ids"].shape
-        past = options["past_key_values"]
+        past = options[model.cache_argument]
         columns = 0 if past is None else options["attention_mask"].shape[1] - read
         if not columns:
             prefixes = 0
