@@ -28,8 +28,8 @@ from interp_experiments.rulebreakers.prompts import prompt_set
 
 HIDDEN, LAYERS = 256, 4
 INSTANCES = 48
-PLAIN_BUDGETS = (512, 1024, CPU_BATCH_TOKENS)
-"""Tokens per batch. The last is the default budget, which is not the fastest for every model."""
+PLAIN_BUDGETS = (1, 512, 1024, CPU_BATCH_TOKENS)
+"""Tokens per batch: first a plain loop over prompts, last the default, not always the fastest."""
 REPEATS = 7
 
 
@@ -63,6 +63,7 @@ def compare(model: interp.Model, *, instances: int, repeats: int) -> dict[str, f
             for budget in PLAIN_BUDGETS
         },
         "prompts/s, shared prefixes": len(prompts) / seconds["shared"],
+        "ratio to a plain loop": seconds[1] / seconds["shared"],
         "ratio to the default budget": seconds[CPU_BATCH_TOKENS] / seconds["shared"],
         "ratio to the fastest plain batches": ratio,
         "bound by token counts": bound,

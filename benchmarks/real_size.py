@@ -1,6 +1,6 @@
 """Speed on a real model, compared with transformers, inseq, captum and TransformerLens.
 
-    python -m benchmarks.real_size MODEL [--parts PART ...] [--dtype NAME] [--repeats N]
+    python -m benchmarks.real_size MODEL [--parts PART ...] [--dtype NAME] [--repeats N] [...]
 
 Each part runs in one process, on one CPU thread, with the same model and the same prompts of
 RULEBREAKERS (`patch` and `edges`: one short pair, since TransformerLens makes a pass per cell):
@@ -29,7 +29,7 @@ from interp.patching.cells import PatchingPair
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 
-INSTANCES, PAIRS, REPEATS = 4, 6, 3
+PAIRS, REPEATS = 6, 3
 ROWS = [
     ("true", "Yes", "Anne lives in Paris.", "Paris is in France.", "Is Anne in France?"),
     ("false", "No", "Anne lives in Rome.", "Paris is in France.", "Is Anne in France?"),
@@ -42,37 +42,38 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--instances", type=int, default=4, help="of `evaluate`, in ten phrasings")
     given = parser.parse_args()
     torch.set_num_threads(1)
     print(machine("inseq", "captum", "transformer-lens"))
     model = interp.load_model(given.model, device="cpu", dtype=given.dtype)
     for part in given.parts:
-        print(f"\n{part}\n{PARTS[part](model, given.repeats)}", flush=True)
+        print(f"\n{part}\n{PARTS[part](model, given)}", flush=True)
 
 
-def evaluated(model: interp.Model, repeats: int) -> str:
-    found = evaluate.compare(model, instances=INSTANCES, repeats=repeats)
+def evaluated(model: interp.Model, given: argparse.Namespace) -> str:
+    found = evaluate.compare(model, instances=given.instances, repeats=given.repeats)
     return lines(model.name, found)
 
 
-def attributed(model: interp.Model, repeats: int) -> str:
-    return attribution.compare(model, pairs=PAIRS, repeats=repeats)
+def attributed(model: interp.Model, given: argparse.Namespace) -> str:
+    return attribution.compare(model, pairs=PAIRS, repeats=given.repeats)
 
 
-def exchanged(model: interp.Model, _repeats: int) -> str:
+def exchanged(model: interp.Model, _given: argparse.Namespace) -> str:
     found = effects.compare(model, effects.prompts_of(1), repeats=1)
     return lines(model.name, found)
 
 
-def patched(model: interp.Model, _repeats: int) -> str:
+def patched(model: interp.Model, _given: argparse.Namespace) -> str:
     found = patching.compare(model, short_pair(model), repeats=1, nnsight=False)
     return str(found.to_string(float_format="{:.3g}".format))
 
 
-def edged(model: interp.Model, repeats: int) -> str:
+def edged(model: interp.Model, given: argparse.Namespace) -> str:
     pair = short_pair(model)
     ways = {"edges": edges.estimated(model, pair), "pass": edges.plain_backward(model, pair)}
-    seconds = timed(ways, repeats, min)
+    seconds = timed(ways, given.repeats, min)
     found = {
         "edges": float(graph_of(model).edges.sum()),
         "seconds, all edges": seconds["edges"],
@@ -82,7 +83,7 @@ def edged(model: interp.Model, repeats: int) -> str:
     return lines(model.name, found)
 
 
-PARTS: dict[str, Callable[[interp.Model, int], str]] = {
+PARTS: dict[str, Callable[[interp.Model, argparse.Namespace], str]] = {
     # First, so that its peak memory is its own.
     "edges": edged,
     "evaluate": evaluated,

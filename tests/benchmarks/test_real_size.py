@@ -1,3 +1,5 @@
+from argparse import Namespace
+
 import pytest
 
 import interp
@@ -9,8 +11,7 @@ def test_each_part_measures_a_model_that_is_given(part, monkeypatch):
         pytest.importorskip(name, reason="a peer that benchmarks measure")
     from benchmarks import real_size
 
-    for name in ("INSTANCES", "PAIRS", "REPEATS"):
-        monkeypatch.setattr(real_size, name, 1)
+    monkeypatch.setattr(real_size, "PAIRS", 1)
     model = interp.load_model("organism/llama-shallow", device="cpu")
-    printed = real_size.PARTS[part](model)
+    printed = real_size.PARTS[part](model, Namespace(instances=1, repeats=1))
     assert any(character.isdigit() for character in printed)
