@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from interp import UserError
-from interp.extend.statistics import holm, verdicts
+from interp.extend.statistics import grouped, holm, verdicts
 from interp_experiments.logical_forms.mixed import linear
-from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import MixedFormula, MixedModel
 from interp_experiments.logical_forms.mixed.means import (
+    POOLED,
     marginal_means,
     pairwise_tests,
-    pooled_table,
+    pool,
 )
 from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
@@ -39,7 +40,7 @@ NOBODY = "no model both answers Yes or No often enough and has a perplexity belo
 class MixedEffects:
     """A mixed model of one dependent variable, with all tables that report its results."""
 
-    model: linear.MixedModel
+    model: MixedModel
     means: pd.DataFrame
     """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
     with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
@@ -51,20 +52,21 @@ class MixedEffects:
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        shares = zip(("R2_marginal", "R2_conditional"), linear.r_squared(self.model), strict=True)
+        model, (marginal, conditional) = self.model, linear.r_squared(self.model)
         row = {
-            "model_formula": self.model.equation,
-            "rows": len(self.model.design.response),
-            "models": len(self.model.groups),
-            **dict(shares),
-            "note": self.model.note,
+            "model_formula": model.equation,
+            "rows": len(model.response),
+            "models": len(model.groups),
+            "R2_marginal": marginal,
+            "R2_conditional": conditional,
+            "note": model.note,
         }
         return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
         """Intercept and slope (`PERPLEXITY`) of each model, with the fixed effects; often empty."""
-        table = self.model.fit.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
+        table = self.model.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
         for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
             table[name] += fixed[term]
@@ -106,7 +108,7 @@ def effects(
 
 
 def pairs_tested(
-    models: Mapping[str, linear.MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
+    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
@@ -122,14 +124,14 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, names=["factor"]).reset_index("factor").reset_index(drop=True)
 
 
-def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.DataFrame:
+def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response = model.formula.response
     levelled = rows.assign(level=rows[factor].astype(str))
     raw = clustered_means(levelled, response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
     table = marginal_means(model, factor).merge(raw, on="level", validate="one_to_one")
-    at, of_levels = model.design.means[PERPLEXITY], levelled.groupby("level")[PERPLEXITY]
+    at, of_levels = model.means[PERPLEXITY], levelled.groupby("level")[PERPLEXITY]
     notes = {
         level: f"extrapolated: {PERPLEXITY} is {low:.2f} to {high:.2f} here, and the mean is taken "
         f"at {at:.2f}"
@@ -139,7 +141,7 @@ def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.Data
     return table.assign(note=[notes.get(level, "") for level in table["level"]])
 
 
-def term_tests(rows: pd.DataFrame, model: linear.MixedModel) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     One row per term, with the columns of `wald_test`, and chi_square, df and p_chi_square from the
@@ -167,7 +169,7 @@ class Contrasts:
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
-    `pairwise_tests` or `pooled_table`."""
+    `pairwise_tests` or `pool`."""
     term_tests: pd.DataFrame
     """`term_tests` of the regression without perplexity."""
     models: int
@@ -257,10 +259,14 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts pooled over models (`Pooled`); those of one response are one family."""
+    """The contrasts pooled over models (`pool`); those of one response are one family."""
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
     estimated = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
-    table = pooled_table(estimated, estimate=numbers[0], error=numbers[1], by=contrast)
+    pooled = [
+        {**cell, **pool(*rows[numbers].to_numpy(dtype=float).T)}
+        for cell, rows in grouped(estimated, contrast)
+    ]
+    table = pd.DataFrame(pooled, columns=[*contrast, *POOLED])
     families = [
         holm(rows, family=f"{response} over models")
         for response, rows in table.groupby("response", sort=False)

@@ -269,10 +269,8 @@ def models_section(results: Results) -> Section:
         text += (
             " The contrasts over models, which come first, give each model the same weight and "
             "use Student's t, whose degrees of freedom are the number of models minus one. "
-            "estimate is the mean over models, tau is the standard deviation of the true contrasts "
-            "between models, and I2 is the share of variance that is between models. The contrast "
-            "of another model is expected to lie between predicted_low and predicted_high, "
-            "measurement error included."
+            "estimate is the mean over models. The contrast of another model is expected to lie "
+            "between predicted_low and predicted_high, measurement error included."
         )
         pooled = pooled_contrasts(contrasts)
         items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
@@ -305,7 +303,7 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
     spread = TableItem(
         "adjusted_spread",
         "Spread of the random effects",
-        found.model.fit.random_spread,
+        found.model.random_spread,
         "correlation: between the models' intercepts and slopes; blank for all other effects.",
     )
     if found.slopes.empty:
@@ -319,7 +317,7 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
         TableItem(
-            "random_effects", "Deviations from the fixed effects", found.model.fit.random_effects
+            "random_effects", "Deviations from the fixed effects", found.model.random_effects
         ),
         spread,
     )

@@ -36,4 +36,4 @@ def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
     assert "contrasts over models" in section.text
     one = results.scores["questions"]
     single = models_section(with_vocabulary({"questions": one[one["model"] == "model 0"]}))
-    assert re.search("pooled", single.text) and "tau" not in single.text
+    assert re.search("pooled", single.text) and "predicted_low" not in single.text

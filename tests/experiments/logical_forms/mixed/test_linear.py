@@ -15,7 +15,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from interp.errors import UserError
 from interp_experiments.logical_forms.mixed import linear
-from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import MixedFormula
 from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests
 from tests.experiments.logical_forms.mixed.examples import between_models, simulated, sleepstudy
 
@@ -41,13 +41,13 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     assert coefficients["df"].tolist() == [17, 17]
     assert coefficients["t"].tolist() == pytest.approx([36.838, 6.771], abs=1e-3)
     assert coefficients["p"][1] == pytest.approx(3.264e-06, rel=1e-3)
-    spread = model.fit.random_spread
+    spread = model.random_spread
     assert spread["sd"].tolist() == pytest.approx([24.7406580, 5.9221377, 25.5917957], rel=2e-5)
     assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
-    assert -2 * model.fit.log_likelihood == pytest.approx(1743.62827196, abs=1e-6)
+    assert -2 * model.log_likelihood == pytest.approx(1743.62827196, abs=1e-6)
     assert model.note == ""
     assert model.equation == "reaction ~ days + (1 + days | subject)"
-    first = model.fit.random_effects.iloc[:3]
+    first = model.random_effects.iloc[:3]
     assert first["subject"].tolist() == ["308", "309", "310"]
     assert first["intercept"].tolist() == pytest.approx([2.25855, -40.39874, -38.96041], abs=1e-3)
     assert first["days"].tolist() == pytest.approx([9.198976, -8.619681, -5.448857], abs=1e-3)
@@ -112,7 +112,7 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     assert "least squares" in model.note
     assert ("fixed effect" in model.note) == (models == 2)
     assert model.equation == f"y ~ {terms}"
-    assert list(model.fit.random_effects) == ["model"]
+    assert list(model.random_effects) == ["model"]
     marginal, conditional = linear.r_squared(model)
     assert conditional == pytest.approx(expected.rsquared, abs=0.02)
     assert (marginal < conditional) == (models == 2)
@@ -135,7 +135,7 @@ def test_rows_without_a_value_are_left_out_and_counted():
     gap = pd.concat([frame, frame.iloc[:3].assign(y=np.nan)])
     model = linear.fit_mixed_model(gap, SIMULATED)
     assert re.fullmatch("3 rows .*omitted", model.note)
-    assert model.fit.log_likelihood == whole.fit.log_likelihood
+    assert model.log_likelihood == whole.log_likelihood
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_effects_that_vary_by_model_are_found_as_often_as_chance_has_it():
 
 def log_likelihood(model, frame, sds, *, reml):
     """By the dense covariance of all rows; with the coefficients and their covariance."""
-    formula, x, y = model.formula, model.design.fixed, model.design.response
+    formula, x, y = model.formula, model.fixed, model.response
     same = frame["model"].to_numpy()[:, None] == frame["model"].to_numpy()
     effects = [sds["intercept"] ** 2 * same, sds["residual"] ** 2 * np.eye(len(frame))]
     for name in formula.varying:
@@ -194,12 +194,12 @@ def log_likelihood(model, frame, sds, *, reml):
 def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, sd):
     frame = between_models(3, models=6, rows=60, sd=sd)
     model = linear.fit_mixed_model(frame, VARYING, reml=reml)
-    sds = model.fit.random_spread.set_index("effect")["sd"]
+    sds = model.random_spread.set_index("effect")["sd"]
     assert sds.index.tolist() == ["intercept", "one", "two", "residual"]
     best, coefficients, covariance = log_likelihood(model, frame, sds, reml=reml)
-    assert model.fit.log_likelihood == pytest.approx(best, abs=1e-6)
-    assert model.fit.coefficients == pytest.approx(coefficients, abs=1e-6)
-    assert model.fit.covariance == pytest.approx(covariance, rel=1e-5, abs=1e-10)
+    assert model.log_likelihood == pytest.approx(best, abs=1e-6)
+    assert model.estimates == pytest.approx(coefficients, abs=1e-6)
+    assert model.covariance == pytest.approx(covariance, rel=1e-5, abs=1e-10)
     for name in sds.index:
         for other in (sds[name] * 1.05, sds[name] * 0.95, sds[name] + 1e-3):
             near = log_likelihood(model, frame, {**sds, name: other}, reml=reml)[0]
@@ -207,7 +207,7 @@ def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, s
     assert bool(model.note) == (min(sds) < 1e-4)
     assert model.equation == "y ~ one + two + (1 | model) + (1 | one:model) + (1 | two:model)"
     levels = ["one[a]", "one[b]", "one[c]", "two[t]", "two[u]"]
-    assert list(model.fit.random_effects) == ["model", "intercept", *levels]
+    assert list(model.random_effects) == ["model", "intercept", *levels]
 
 
 def test_one_group_has_the_f_test_of_least_squares(sleep):
@@ -275,24 +275,24 @@ def test_linear_models_agree(data, formula, reml):
     ours = linear.fit_mixed_model(frame, formula, reml=reml)
     slopes = [] if formula.slope is None else [formula.slope]
     theirs = mixed.lmm(
-        ours.design.response,
-        ours.design.fixed,
+        ours.response,
+        ours.fixed,
         {formula.group: frame[formula.group].to_numpy()},
         random_effects={formula.group: ["1", *slopes]},
         random_data={name: frame[name].to_numpy(dtype=float) for name in slopes},
         reml=reml,
     )
-    errors = np.sqrt(np.diag(ours.fit.covariance))
+    errors = np.sqrt(np.diag(ours.covariance))
     spread = [part.std_dev for part in theirs.var_components]
     assert theirs.converged
-    assert ours.fit.coefficients == pytest.approx(theirs.coefficients, abs=1e-6)
+    assert ours.estimates == pytest.approx(theirs.coefficients, abs=1e-6)
     assert errors == pytest.approx(theirs.standard_errors, rel=5e-5)
-    assert ours.fit.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
-    assert ours.fit.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, rel=5e-5)
+    assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
+    assert ours.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, rel=5e-5)
     order = dict.fromkeys(frame[formula.group])
     modes = dict(zip(sorted(order), theirs.ranef[formula.group], strict=True))
     expected = np.array([modes[group] for group in order])
-    assert ours.fit.random_effects.iloc[:, 1:].to_numpy() == pytest.approx(expected, abs=2e-3)
+    assert ours.random_effects.iloc[:, 1:].to_numpy() == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("seed", [5, 24])
@@ -304,10 +304,10 @@ def test_variances_are_the_most_likely_ones_where_one_is_zero(seed):
     ours, group = linear.fit_mixed_model(frame, formula), frame["model"].to_numpy(dtype=object)
     crossed = {name: frame[name].to_numpy(dtype=object) + group for name in formula.varying}
     with pytest.warns(RuntimeWarning, match="singular"):
-        theirs = mixed.lmm(ours.design.response, ours.design.fixed, {"model": group, **crossed})
-    assert ours.fit.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
+        theirs = mixed.lmm(ours.response, ours.fixed, {"model": group, **crossed})
+    assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
     spread = [part.std_dev for part in theirs.var_components]
-    assert ours.fit.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, abs=1e-4)
+    assert ours.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, abs=1e-4)
     assert min(spread) < 1e-4 and "variance of zero" in ours.note
 
 
