@@ -10,16 +10,15 @@ from interp.extend import shortened
 from interp.extend.prompts import ALONE
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
-    EditPairMaker,
-    GroupMaker,
+    edit_pairs,
+    evaluation_set,
     pairs_of_all,
 )
-from interp_experiments.robustlr.language import Instance
-from interp_experiments.robustlr.learning import SPLITS, TheoryMaker
+from interp_experiments.robustlr.language import Groups, Instance
+from interp_experiments.robustlr.learning import SPLITS, training_set
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
-    Maker,
     demonstrations,
     made_by,
     to_prompt,
@@ -49,7 +48,7 @@ class RobustLR(System):
     default_limit = DEFAULT_LIMIT
 
     @abstractmethod
-    def _makers(self, seed: int) -> Sequence[Maker]: ...
+    def _sets(self, seed: int) -> Sequence[Groups]: ...
 
     def _description(self) -> dict[str, str]:
         return {}
@@ -63,7 +62,7 @@ class RobustLR(System):
         messages = demonstrations() if self.shown else ALONE
         if data is None:
             return made_by(
-                self._makers(seed),
+                self._sets(seed),
                 messages,
                 system=self.name,
                 seed=seed,
@@ -88,7 +87,7 @@ class RobustLR(System):
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """All generated instances with the authors' columns and the column `set`."""
-        return rows_of(self._makers(seed))
+        return rows_of(self._sets(seed))
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The F1 scores measured: in domain, with distractors, and by evaluation set."""
@@ -108,9 +107,12 @@ class EvaluationSets(RobustLR):
     def _description(self) -> dict[str, str]:
         return {"vocabulary": self.vocabulary, "distractors": str(self.distractors)}
 
-    def _makers(self, seed: int) -> Sequence[Maker]:
+    def _sets(self, seed: int) -> Sequence[Groups]:
         words = Words.of(self.vocabulary)
-        return [GroupMaker(name, seed, words, self.distractors) for name in EVALUATION_SETS]
+        return [
+            evaluation_set(name, seed, words, distractors=self.distractors)
+            for name in EVALUATION_SETS
+        ]
 
 
 @dataclass(frozen=True)
@@ -125,15 +127,15 @@ class TrainingSet(RobustLR):
     def _description(self) -> dict[str, str]:
         return {"split": "test"}
 
-    def _makers(self, seed: int) -> Sequence[Maker]:
-        return [TheoryMaker(self.set, "test", seed, self.distractors)]
+    def _sets(self, seed: int) -> Sequence[Groups]:
+        return [training_set(self.set, "test", seed, self.distractors)]
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """All generated instances with the authors' columns and the columns `set` and `split`."""
         import pandas as pd
 
-        makers = {split: TheoryMaker(self.set, split, seed, self.distractors) for split in SPLITS}
-        splits = [rows_of([maker]).assign(split=split) for split, maker in makers.items()]
+        sets = {split: training_set(self.set, split, seed, self.distractors) for split in SPLITS}
+        splits = [rows_of([one]).assign(split=split) for split, one in sets.items()]
         return pd.concat(splits, ignore_index=True)
 
 
@@ -141,9 +143,10 @@ class TrainingSet(RobustLR):
 class EditPairs(RobustLR):
     """Each base theory of the contrast sets, paired with each edit that changes its label."""
 
-    def _makers(self, seed: int) -> Sequence[Maker]:
+    def _sets(self, seed: int) -> Sequence[Groups]:
         words = Words.of("real")
-        return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
+        sets = [evaluation_set(name, seed, words, distractors=False) for name in CONTRAST_SETS]
+        return [edit_pairs(one) for one in sets]
 
     def read(self, data: str) -> Sequence[Instance]:
         """The pairs among published groups (UserError: no edit has another label than its base)."""
@@ -156,11 +159,11 @@ class EditPairs(RobustLR):
         return pairs
 
 
-def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
-    """All instances of the makers with the authors' columns and the column `set`."""
+def rows_of(sets: Sequence[Groups]) -> "pd.DataFrame":
+    """All instances of the sets with the authors' columns and the column `set`."""
     import pandas as pd
 
-    groups = (maker.group(index) for maker in makers for index in range(len(maker)))
+    groups = (one.group(index) for one in sets for index in range(one.number))
     rows = ({**to_row(one), "set": one.set} for group in groups for one in group)
     return pd.DataFrame(rows, columns=[*COLUMNS, "set"])
 

@@ -38,7 +38,7 @@ def test_defaults_are_the_papers():
 
 
 def theories(name, split="train", number=40):
-    maker = learning.TheoryMaker(name, split, 0)
+    maker = learning.training_set(name, split, 0)
     return [maker.group(index) for index in range(number)]
 
 
@@ -71,7 +71,7 @@ def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
 def test_splits_share_no_theory(distractors):
     found = {}
     for split in learning.SPLITS:
-        maker = learning.TheoryMaker("NOT", split, 0, distractors)
+        maker = learning.training_set("NOT", split, 0, distractors)
         made = {maker.group(index)[0].theory for index in range(100)}
         assert {learning.split_of(theory) for theory in made} == {split}
         found[split] = {frozenset(map(str, theory.sentences)) for theory in made}
@@ -89,7 +89,7 @@ WORDS = Words.of("real")
 
 
 def short(split="train", distractors=0, number=90):
-    maker = learning.TheoryMaker("All", split, 0, distractors)
+    maker = learning.training_set("All", split, 0, distractors)
     return [one for index in range(number) for one in maker.group(index)]
 
 

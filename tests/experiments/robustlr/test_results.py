@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from interp_experiments.robustlr import results
-from interp_experiments.robustlr.evaluation_sets import GroupMaker
+from interp_experiments.robustlr.evaluation_sets import evaluation_set
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.sampling import Words
 
@@ -74,7 +74,7 @@ NEGATED = {"C-CS": 0.0357, "D-CS": 0.1270, "N-CS": 0.1000}
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_constant_guesses_score_as_the_reference_says(name):
-    maker = GroupMaker(name, 0, Words.of("real"), distractors=False)
+    maker = evaluation_set(name, 0, Words.of("real"), distractors=False)
     members = [one for index in range(4) for one in maker.group(index)]
     rows = pd.DataFrame(
         [(one.id, one.theory_id, one.base_label.value, one.label.value) for one in members],
