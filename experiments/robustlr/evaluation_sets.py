@@ -130,18 +130,16 @@ class Pair(NamedTuple):
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
     """A theory without "and" in rule bodies, so that its contrapositives are in the language."""
     sampled = sample(rng, words, ("or",))
-    theory = sampled.theory
-    if base is Verdict.UNKNOWN:
-        if not sampled.unproved:
-            return None
-        drawn = pick(rng, sampled.unproved)
-        statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
-    else:
-        rule = draw_last_rule(rng, sampled, base, theory.rules)
+    if base is not Verdict.UNKNOWN:
+        rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
         if rule is None:
             return None
-        statement = statement_of(rule, base)
-    return Pair(statement, theory, contraposed)
+        return Pair(statement_of(rule, base), sampled.theory, contraposed)
+    if not sampled.unproved:
+        return None
+    drawn = pick(rng, sampled.unproved)
+    statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
+    return Pair(statement, sampled.theory, contraposed)
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:

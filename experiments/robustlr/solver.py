@@ -128,20 +128,22 @@ def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause
 
 def parts(clauses: Sequence[Clause]) -> list[tuple[set[int], list[Clause]]]:
     """Parts of the clauses that share no predicate, by predicates (UserError: too many of them)."""
-    found: list[tuple[set[int], list[Clause]]] = []
+    together: dict[int, set[int]] = {}
     for clause in clauses:
-        predicates = set(map(abs, clause.literals))
-        joined = [part for part in found if part[0] & predicates]
-        members = [one for _, others in joined for one in others]
-        merged = (predicates.union(*(others for others, _ in joined)), [*members, clause])
-        found = [*(part for part in found if part not in joined), merged]
-    most = max((len(predicates) for predicates, _ in found), default=0)
+        predicates = {abs(literal) for literal in clause.literals}
+        joined = predicates.union(*(together.get(one, ()) for one in predicates))
+        together.update(dict.fromkeys(joined, joined))
+    most = max(map(len, together.values()), default=0)
     if most > MOST_PREDICATES:
         raise UserError(
             f"{most} predicates of the theory depend on each other; expected at most "
             f"{MOST_PREDICATES}, of which every assignment can be tried"
         )
-    return found
+    found = {min(joined): joined for joined in together.values()}
+    return [
+        (joined, [clause for clause in clauses if abs(clause.literals[0]) in joined])
+        for joined in found.values()
+    ]
 
 
 def satisfiable(clauses: Sequence[Clause]) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from interp import UserError
 from interp_experiments.robustlr.language import Literal, Operator, Rule, Theory, Verdict
 from interp_experiments.robustlr.solver import clauses_of
 
@@ -113,23 +112,16 @@ follow the order of the paper's equivalences."""
 def contrapositive(rule: Rule) -> Rule:
     """Write p ⇒ q as ¬q ⇒ ¬p.
 
-    By De Morgan's laws, a body with "or" becomes a head with "and", and vice versa.
-
-    Raises:
-        UserError: the body is joined by "and": its negation would be a disjunction after "then".
+    By De Morgan's laws, a body with "or" becomes a head with "and", and vice versa. A body joined
+    by "and" has no contrapositive in the language: it would be a disjunction after "then".
     """
-    if len(rule.body) > 1 and rule.operator == "and":
-        raise UserError(
-            f"the contrapositive of {rule} has a disjunction in its head, which the language "
-            "lacks; expected a body of one literal or of literals joined by or"
-        )
     body = tuple(one.negated for one in rule.head)
     head = tuple(one.negated for one in rule.body)
     return replace(rule, body=body, head=head, operator="or" if len(body) > 1 else "and")
 
 
 def contraposed(theory: Theory) -> Theory:
-    """The theory with the contrapositive of every rule (C-ES); raises as `contrapositive`."""
+    """The theory with the contrapositive of every rule (C-ES)."""
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 
 

@@ -52,19 +52,6 @@ def stages():
     }
 
 
-def test_the_headline_table_has_theories_and_intervals_of_every_score(stages):
-    table = tables.sets(stages[SETS], "contrast", 2, 5).set_index("model")
-    able = table.loc["able"]
-    assert able["theories"] == str(EACH)
-    for name in ("average", "C-CS", "D-CS", "N-CS"):
-        assert 0 < able[f"{name}_low"] < able[name] < able[f"{name}_high"] < 1
-    by_set = theory_scores(stages[SETS].query("model == 'able'"), ["set"]).groupby("set")["f1"]
-    assert able["average"] == pytest.approx(by_set.mean()[["C-CS", "D-CS", "N-CS"]].mean())
-    published = table[table["source"] == "published"]
-    assert published[["average_low", "C-CS_high"]].isna().all(axis=None)
-    assert (published["theories"] == "").all()
-
-
 def test_a_model_is_held_against_the_best_constant_guess_theory_by_theory(stages):
     table = comparisons(stages)
     against = table[table["kind"] == AGAINST_GUESS].set_index(["model", "sets"])
