@@ -37,16 +37,19 @@ NOBODY = "no model both answers Yes or No often enough and has a perplexity belo
 
 
 @dataclass(frozen=True)
-class MixedEffects:
-    """A mixed model of one dependent variable, with all tables that report its results."""
+class Effects:
+    """The effects of factors on one dependent variable, with the tables that report them."""
 
     model: MixedModel
+    """The regression whose terms are tested."""
     means: pd.DataFrame
-    """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
-    with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
-    interpretations and note, which says if `mean` is extrapolated."""
+    """One row per factor and level. Of `effects`: mean, standard_error, low, high (averaged over
+    the other factor with equal weights, at mean perplexity), raw_mean, raw_low, raw_high
+    (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
-    """Pairwise tests of the adjusted means (`pairs_tested`)."""
+    """Pairwise tests of the means: factor, first, second, difference (first - second), low, high,
+    p, p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
+    `pairwise_tests` or `pool`."""
     term_tests: pd.DataFrame
 
     @property
@@ -79,7 +82,7 @@ def effects(
     *,
     factors: Sequence[str] = FACTORS,
     pairs: Sequence[tuple[str, str]] | None = None,
-) -> MixedEffects | str:
+) -> Effects | str:
     """Formula 4 or 5, or why these rows do not allow a fit.
 
     The formula is response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
@@ -97,7 +100,7 @@ def effects(
     formula = MixedFormula(response, (*factors, PERPLEXITY), "model", PERPLEXITY, tuple(factors))
     try:
         model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
-        return MixedEffects(
+        return Effects(
             model,
             means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
             tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
@@ -160,46 +163,27 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     return pd.DataFrame(tests)
 
 
-@dataclass(frozen=True)
-class Contrasts:
-    """The confirmatory contrasts of soft accuracy on valid forms."""
-
-    means: pd.DataFrame
-    """`level_means`."""
-    tests: pd.DataFrame
-    """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
-    p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
-    `pairwise_tests` or `pool`."""
-    term_tests: pd.DataFrame
-    """`term_tests` of the regression without perplexity."""
-    models: int
-    """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
-    and the tests are about these models only."""
-    note: str
-    """What the observations are."""
-
-
-def confirmatory(results: Results) -> Contrasts | str:
-    """The contrasts of modalities and of argument forms on valid forms, or why there are none.
+def confirmatory(results: Results) -> Effects | str:
+    """The contrasts of soft accuracy between modalities and between argument forms on valid forms.
 
     With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
-    models. With fewer, errors are clustered by interpretation.
+    models. With fewer, errors are clustered by interpretation, and the tests are about these models
+    only. The terms are those of the regression without perplexity. A text says why there are none.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
         return NOBODY
     formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
-    count = rows["model"].nunique()
-    many = count >= linear.MIN_GROUPS
     try:
         model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
-        return Contrasts(
-            means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
-            tests=_of_models(results) if many else level_tests(rows, SHOWN),
-            term_tests=term_tests(rows, model),
-            models=count,
-            note=f"the observations are {count} models" if many else model.note,
-        )
+        if model.random:
+            pooled = pooled_contrasts(contrasts_by_model(results))
+            chosen = pooled[pooled["response"] == RESPONSES[SHOWN]].drop(columns="response")
+            tests = chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)
+        else:
+            tests = level_tests(rows, SHOWN)
+        means = level_means(rows, SHOWN, over="model" if model.random else CLUSTER)
+        return Effects(model, means, tests, term_tests(rows, model))
     except UserError as error:
         return str(error)
 
@@ -275,10 +259,3 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
         return table
     corrected = pd.concat(families, ignore_index=True)
     return corrected.assign(verdict=verdicts(corrected))
-
-
-def _of_models(results: Results) -> pd.DataFrame:
-    """The `pooled_contrasts` of soft accuracy, with the columns of `level_tests`."""
-    table = pooled_contrasts(contrasts_by_model(results))
-    chosen = table[table["response"] == RESPONSES[SHOWN]].drop(columns="response")
-    return chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)

@@ -86,14 +86,12 @@ def report_of(folder: StudyFolder) -> Report:
 
 def score_numbers(results: Results) -> Iterator[Number]:
     """The mean over a pair's questions of each score, under the names of the tables' columns."""
-    rows = pd.concat(scores.assign(stage=stage) for stage, scores in results.scores.items())
-    pairs = rows["stage"] + "/" + rows["pair_id"]
+    rows = pd.concat(
+        scores.assign(pair=f"{stage}/" + scores["pair_id"])
+        for stage, scores in results.scores.items()
+    )
     for score in ("soft_accuracy", "relative_positive", "perplexity"):
-        name = score.replace("_", " ")
-        means = rows.assign(pair=pairs).dropna(subset=score).groupby(["model", "pair"])[score]
-        for model, scores in means.mean().groupby(level="model", sort=False):
-            yield Number(
-                name,
-                {"model": str(model)},
-                {str(pair): float(mean) for pair, mean in scores.droplevel("model").items()},
-            )
+        means = rows.dropna(subset=score).groupby(["model", "pair"])[score].mean()
+        for model, of_pairs in means.groupby(level="model", sort=False):
+            values = {str(pair): float(mean) for pair, mean in of_pairs.droplevel("model").items()}
+            yield Number(score.replace("_", " "), {"model": str(model)}, values)
