@@ -1,6 +1,7 @@
 """The logical forms: 24 main, 48 crossed, 3 introductions, and 7 on distributing modalities."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from interp_experiments.logical_forms import logic
@@ -64,14 +65,23 @@ class Form:
         return f"{premises} {'⊢' if self.valid(reading) else '⊬'} {self.argument.conclusion}"
 
 
-def main_forms() -> tuple[Form, ...]:
-    """The 24 forms in the order of Table A1 (paper, Section 3.3)."""
-    return tuple(
-        Form(modality, schema, side, group, _syllogism(modality, schema, side))
-        for place, side in enumerate(SIDES)
-        for modality in MODALITIES
-        for schema, group in ((schema, groups[place]) for schema, groups in _GROUPS.items())
-    )
+def main_forms(*, crossed: bool = False) -> tuple[Form, ...]:
+    """The 24 forms in the order of Table A1 (Section 3.3); if `crossed`, about denied events."""
+    forms = []
+    for place, side in enumerate(SIDES):
+        for modality, (schema, groups) in product(MODALITIES, _GROUPS.items()):
+            p, q = modal(modality, P), modal(modality, Q)
+            plain, denied = (p, q), (logic.Not(p), logic.Not(q))
+            (left, right), (not_left, not_right) = (denied, plain) if crossed else (plain, denied)
+            first = logic.Binary("∨", left, right)
+            if not schema.startswith("v"):
+                first = logic.Binary("→", not_left, right)
+            denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
+            second, conclusion = (denial, other) if side == "theorem" else (other, denial)
+            argument = logic.Argument((first, second), conclusion)
+            name = f"{schema}_crossed" if crossed else schema
+            forms.append(Form(modality, name, side, groups[place], argument))
+    return tuple(forms)
 
 
 def crossed_forms() -> tuple[Form, ...]:
@@ -80,14 +90,7 @@ def crossed_forms() -> tuple[Form, ...]:
     Theorems then conclude a denial, and fallacies a plain statement: over both, the wording of a
     conclusion does not tell whether it follows.
     """
-    return main_forms() + tuple(
-        replace(
-            form,
-            schema=f"{form.schema}_crossed",
-            argument=_syllogism(form.modality, form.schema, form.side, crossed=True),
-        )
-        for form in main_forms()
-    )
+    return main_forms() + main_forms(crossed=True)
 
 
 def introduction_forms() -> tuple[Form, ...]:
@@ -116,22 +119,6 @@ def modal(modality: str, formula: logic.Formula) -> logic.Formula:
     if modality == "none":
         return formula
     return logic.Modal("□" if modality == "box" else "◇", formula)
-
-
-def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> logic.Argument:
-    p, q = modal(modality, P), modal(modality, Q)
-    left, right, not_left, not_right = (
-        (logic.Not(p), logic.Not(q), p, q) if crossed else (p, q, logic.Not(p), logic.Not(q))
-    )
-    first = (
-        logic.Binary("∨", left, right)
-        if schema.startswith("v")
-        else logic.Binary("→", not_left, right)
-    )
-    denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
-    if side == "theorem":
-        return logic.Argument((first, denial), other)
-    return logic.Argument((first, other), denial)
 
 
 def _distribution(modality: str, name: str) -> Form:

@@ -138,9 +138,10 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     The best constant guess for each set is listed as the last model.
     """
     scored = _with_guess(results.rows[SETS], results.models)
+    averages = {kind: tables.averages(scored, kind) for kind in tables.SETS}
     found = [
-        (tables.averages(scored, kind), f"{words} of {kind} sets", score, "theories")
-        for kind in tables.SETS
+        (table, f"{words} of {kind} sets", score, "theories")
+        for kind, table in averages.items()
         for score, words in _NAMES.items()
     ]
     if BARE in results.rows:

@@ -88,14 +88,10 @@ def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
 WORDS = Words.of("real")
 
 
-def short(split="train", distractors=0, number=90):
-    maker = learning.training_set("All", split, 0, distractors)
-    return [one for index in range(number) for one in maker.group(index)]
-
-
 @pytest.mark.parametrize("distractors", [0, 3])
-def test_labels_are_the_solvers_and_come_in_turn(distractors):
-    instances = short(distractors=distractors)
+def test_labels_of_short_theories_are_the_solvers_and_come_in_turn(distractors):
+    maker = learning.training_set("All", "train", 0, distractors)
+    instances = [one for index in range(90) for one in maker.group(index)]
     assert Counter(one.label for one in instances) == dict.fromkeys(Verdict, 30)
     for one in instances:
         assert verdict(one.theory, one.statement) is one.label
