@@ -16,9 +16,6 @@ from interp_experiments.scaffold import about_pairs, choice_section, paper_repor
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
     "effect": "what a factor adds to the mean in a mixed model; it is the same for all models",
-    "soft accuracy": "the correct answer's share of the probability of Yes and No together",
-    "hard accuracy": "share of questions whose most probable token is the correct answer",
-    "share": "a part of a whole, from 0 to 1",
     "side": "which member of its pair a question is: theorem or fallacy",
     "theorem": "in the main set, the side of a pair on which the conclusion follows",
     "fallacy": "the other side: the second premise and the conclusion are negated and swapped",

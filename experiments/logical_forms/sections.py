@@ -228,34 +228,10 @@ def valid_section(found: Effects | str) -> Section:
     )
     if isinstance(found, str):
         return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
-    means, model = "Soft accuracy on valid forms", found.model
+    model = found.model
     note = f"the observations are {len(model.groups)} models" if model.random else model.note
-    return Section(
-        title,
-        f"{text} Note: {note}.\n\n{EXPLORATORY}",
-        (
-            FigureItem(
-                "valid_means",
-                means,
-                lambda: figures.estimated_means(found.means, response="soft accuracy"),
-                "Means with 95% intervals, over models or, with few models, clustered by "
-                "interpretation. n: number of answers.",
-            ),
-            TableItem("valid_means", means, found.means),
-            TableItem(
-                "valid_tests",
-                "Pairwise tests of these means (Table 2): confirmatory",
-                found.tests,
-                f"difference: first minus second. Two-sided, by Student's t. {LIMITS}",
-            ),
-            TableItem(
-                "valid_term_tests",
-                "Tests of each factor, and of their interaction (exploratory)",
-                found.term_tests,
-                TERM_TESTS,
-            ),
-        ),
-    )
+    items = effect_items(found, name="valid", figure="Table 2")
+    return Section(title, f"{text} Note: {note}.\n\n{EXPLORATORY}", items)
 
 
 def models_section(results: Results) -> Section:
@@ -331,38 +307,44 @@ def remark(found: Effects | str) -> str:
 
 
 def effect_items(
-    found: Effects | str,
-    *,
-    name: str,
-    figure: str | None = None,
-    chance: float | None = None,
+    found: Effects | str, *, name: str, figure: str = "", chance: float | None = None
 ) -> tuple[Item, ...]:
-    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted."""
+    """Figure, with a line at `chance`, and tables of effects, if they could be estimated.
+
+    `figure` is the paper's. Means that are not adjusted are those of the confirmatory contrasts.
+    """
     if isinstance(found, str):
         return ()
-    words = RESPONSES[found.model.formula.response]
-    title = f"Means of {words}, adjusted for perplexity"
-    tests = f"Pairwise tests of the adjusted means of {words} (exploratory)"
-    freedom = f"{found.model.freedom:,} degrees of freedom"
-    raw = "Raw means have intervals clustered by interpretation."
-    tables = {
+    words, adjusted = RESPONSES[found.model.formula.response], "raw_mean" in found.means
+    title = f"Means of {words}{', adjusted for perplexity' if adjusted else ' on valid forms'}"
+    freedom = f"Student's t with {found.model.freedom:,} degrees of freedom"
+    crossed = found.means["factor"].nunique() > 1
+    averaged = "averaged over the other factor with equal weights, " if crossed else ""
+    drawn = (
+        f"adjusted: means {averaged}at mean perplexity, with the 95% interval by {freedom}. raw: "
+        "means over questions. n: number of answers. If a level has no question with mean "
+        "perplexity, its adjusted mean is extrapolated."
+        if adjusted
+        else "Means with 95% intervals, over models or, with few models, clustered by "
+        "interpretation. n: number of answers."
+    )
+    tested = f"{title}: pairwise tests ({'exploratory' if adjusted else 'confirmatory'})"
+    raw = "Raw means have intervals clustered by interpretation." if adjusted else ""
+    tests = f"difference: first minus second. Two-sided, by {freedom}. {LIMITS}"
+    told = {
         "means": (title, found.means, raw),
-        "fit": (f"The mixed model of {words}", found.fit, ""),
-        "coefficients": (f"Fixed effects on {words}", found.model.coefficients(), ""),
+        "tests": (tested, found.tests, tests),
         "term_tests": (f"Tests of each fixed effect on {words}", found.term_tests, TERM_TESTS),
-        "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
     }
-    averaged = "averaged over the other factor with equal weights, "
-    if found.means["factor"].nunique() == 1:
-        averaged = ""
+    if adjusted:
+        told["fit"] = (f"The mixed model of {words}", found.fit, "")
+        told["coefficients"] = (f"Fixed effects on {words}", found.model.coefficients(), "")
     return (
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
             lambda: figures.estimated_means(found.means, response=words, chance=chance),
-            f"adjusted: means {averaged}at mean perplexity, with the 95% interval by Student's t "
-            f"({freedom}). raw: means over questions. n: number of answers. If a level has no "
-            "question with mean perplexity, its adjusted mean is extrapolated.",
+            drawn,
         ),
-        *(TableItem(f"{name}_{kind}", *told) for kind, told in tables.items()),
+        *(TableItem(f"{name}_{kind}", *table) for kind, table in told.items()),
     )

@@ -51,8 +51,10 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
         while True:
             with suppress(UserError):  # The theory is too large to enumerate.
                 members = tuple(
-                    Instance(theory_id(index), name, version, kind, base, *question)
-                    for version, kind, *question in draw(name, rng, words, base, distractors)
+                    Instance(theory_id(index), name, version, kind, base, theory, asked, label)
+                    for version, kind, theory, asked, label in draw(
+                        name, rng, words, base, distractors
+                    )
                 )
                 if members and all(verdict(m.theory, m.statement) is m.label for m in members):
                     return members

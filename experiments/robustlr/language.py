@@ -90,6 +90,12 @@ class Theory:
         """Facts, then rules."""
         return self.facts + self.rules
 
+    @property
+    def named(self) -> dict[str, Literal | Rule]:
+        """The sentences by name: fact1, fact2 ..., rule1, rule2 ..."""
+        facts = {f"fact{n}": one for n, one in enumerate(self.facts, start=1)}
+        return {**facts, **{f"rule{n}": one for n, one in enumerate(self.rules, start=1)}}
+
     def literals(self) -> Iterator[Literal]:
         """Every occurrence of a literal in the theory."""
         yield from self.facts

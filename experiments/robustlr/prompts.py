@@ -11,8 +11,6 @@ from interp.extend.prompts import ALONE, Decisive
 from interp_experiments.robustlr.language import (
     Groups,
     Instance,
-    Literal,
-    Rule,
     Verdict,
     sentence,
 )
@@ -64,12 +62,8 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     order, so unedited rules have the same names in all variants. The factor `proof` lists the facts
     and rules of all minimal proof sets; it is empty if the label is Unknown.
     """
-    theory = instance.theory
-    named: dict[str, Literal | Rule] = {
-        **{f"fact{n}": one for n, one in enumerate(theory.facts, start=1)},
-        **{f"rule{n}": one for n, one in enumerate(theory.rules, start=1)},
-    }
-    needed = frozenset().union(*proof_sets(theory, instance.statement))
+    named = instance.theory.named
+    needed = frozenset().union(*proof_sets(instance.theory, instance.statement))
     parts = [part for name, one in named.items() for part in ((None, " "), (name, sentence(one)))]
     text, segments = compose(
         [

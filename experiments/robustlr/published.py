@@ -124,22 +124,17 @@ def to_row(instance: language.Instance) -> dict[str, str | int]:
     """
     theory = instance.theory
     proof = proof_set(theory, instance.statement)
-    places = [place for place, one in enumerate(theory.sentences) if one in proof]
+    used = {name: n for n, (name, one) in enumerate(theory.named.items()) if one in proof}
     negated = not instance.statement.positive or not all(one.positive for one in theory.literals())
     return {
         "context": instance.context,
         "statement": language.sentence(instance.statement),
         "label": _LABELS[instance.label],
-        "proofs": " ".join(_name(theory, place) for place in places),
-        "proof_deps": ",".join(map(str, places)) or "-1",
+        "proofs": " ".join(used),
+        "proof_deps": ",".join(map(str, used.values())) or "-1",
         "has_neg": str(negated),
         "theory_id": _theory_id(instance),
     }
-
-
-def _name(theory: language.Theory, place: int) -> str:
-    facts = len(theory.facts)
-    return f"fact{place + 1}" if place < facts else f"rule{place - facts + 1}"
 
 
 def _theory_id(instance: language.Instance) -> str:

@@ -1,7 +1,7 @@
 """Systems that give the questions of RobustLR to every command."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from interp import PromptSet, System, UserError
@@ -64,13 +64,10 @@ class RobustLR(System):
             description = {"data": "generated", **self.told}
             sets = self.sets(seed, "test")
             return made_by(sets, messages, system=self.name, seed=seed, description=description)
-        prompts = [to_prompt(one, messages) for one in self.read(data)]
-        return PromptSet(
+        return replace(
+            PromptSet.of([to_prompt(one, messages) for one in self.read(data)]),
             system=self.name,
-            sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
             strata=STRATA,
-            build=prompts.__getitem__,
-            numbers=range(len(prompts)),
             seed=seed,
             description={"data": data},
             whole_groups=False,
