@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from interp_experiments.logical_forms import logic
+from interp_experiments.logical_forms.logic import (
+    Argument,
+    Consequence,
+    Formula,
+    entails,
+    negated,
+)
 
 Reading = Literal["form", "strict"]
 """Meaning of "uncertain": not certain (¬□A, as in the paper's forms) or, read strictly, neither
@@ -29,7 +35,7 @@ _GROUPS = {
 """The groups of a theorem and its fallacy, by schema: disjunctive syllogism with the left or the
 right side denied, modus ponens, and modus tollens."""
 
-P, Q = logic.Atom("p"), logic.Atom("q")
+P, Q = Formula("p"), Formula("q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,8 @@ class Form:
     """Its side of the pair, such as theorem or fallacy."""
     group: str
     """Level of the factor "argument form"."""
-    argument: logic.Argument
-    consequence: logic.Consequence = "local"
+    argument: Argument
+    consequence: Consequence = "local"
 
     @property
     def id(self) -> str:
@@ -57,7 +63,7 @@ class Form:
         premises, conclusion = self.argument.premises, self.argument.conclusion
         if reading == "strict":
             premises, conclusion = tuple(map(_strictly, premises)), _strictly(conclusion)
-        return logic.entails(logic.Argument(premises, conclusion), consequence=self.consequence)
+        return entails(Argument(premises, conclusion), consequence=self.consequence)
 
     def sequent(self, reading: Reading = "form") -> str:
         """The argument in symbols, with ⊢ if it is valid and ⊬ if it is not."""
@@ -71,14 +77,14 @@ def main_forms(*, crossed: bool = False) -> tuple[Form, ...]:
     for place, side in enumerate(SIDES):
         for modality, (schema, groups) in product(MODALITIES, _GROUPS.items()):
             p, q = modal(modality, P), modal(modality, Q)
-            plain, denied = (p, q), (logic.Not(p), logic.Not(q))
+            plain, denied = (p, q), (negated(p), negated(q))
             (left, right), (not_left, not_right) = (denied, plain) if crossed else (plain, denied)
-            first = logic.Binary("∨", left, right)
+            first = Formula("∨", (left, right))
             if not schema.startswith("v"):
-                first = logic.Binary("→", not_left, right)
+                first = Formula("→", (not_left, right))
             denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
             second, conclusion = (denial, other) if side == "theorem" else (other, denial)
-            argument = logic.Argument((first, second), conclusion)
+            argument = Argument((first, second), conclusion)
             name = f"{schema}_crossed" if crossed else schema
             forms.append(Form(modality, name, side, groups[place], argument))
     return tuple(forms)
@@ -97,7 +103,7 @@ def introduction_forms() -> tuple[Form, ...]:
     """p, therefore p, □p or ◇p: rules of inference, with one premise (Appendix C.1)."""
     names = ("introduction",) * 3  # schema, side and group
     return tuple(
-        Form(modality, *names, logic.Argument((P,), modal(modality, P)), consequence="global")
+        Form(modality, *names, Argument((P,), modal(modality, P)), consequence="global")
         for modality in MODALITIES
     )
 
@@ -114,30 +120,30 @@ def distribution_forms() -> tuple[Form, ...]:
     return (_distribution("none", "base"), *scoped)
 
 
-def modal(modality: str, formula: logic.Formula) -> logic.Formula:
+def modal(modality: str, formula: Formula) -> Formula:
     """The formula under a modality, or the formula itself if the modality is "none"."""
     if modality == "none":
         return formula
-    return logic.Modal("□" if modality == "box" else "◇", formula)
+    return Formula("□" if modality == "box" else "◇", (formula,))
 
 
 def _distribution(modality: str, name: str) -> Form:
     left, right = modal(modality, P), modal(modality, Q)
-    inside = modal(modality, logic.Binary("→", logic.Not(P), Q))
-    premises: tuple[logic.Formula, logic.Formula] = {
-        "base": (logic.Binary("→", logic.Not(left), right), logic.Not(left)),
-        "theorem": (inside, modal(modality, logic.Not(P))),
-        "spurious": (inside, logic.Not(left)),
+    inside = modal(modality, Formula("→", (negated(P), Q)))
+    premises: tuple[Formula, Formula] = {
+        "base": (Formula("→", (negated(left), right)), negated(left)),
+        "theorem": (inside, modal(modality, negated(P))),
+        "spurious": (inside, negated(left)),
     }[name]
-    return Form(modality, name, "distribution", name, logic.Argument(premises, right))
+    return Form(modality, name, "distribution", name, Argument(premises, right))
 
 
-def _strictly(formula: logic.Formula) -> logic.Formula:
+def _strictly(formula: Formula) -> Formula:
     """The formula with every "uncertain" read strictly: ¬□A becomes ¬□A ∧ ¬□¬A."""
     match formula:
-        case logic.Not(logic.Modal("□", inner)):
-            return logic.Binary("∧", formula, logic.Not(logic.Modal("□", logic.Not(inner))))
-        case logic.Binary(connective, left, right):
-            return logic.Binary(connective, _strictly(left), _strictly(right))
+        case Formula("¬", (Formula("□", (inner,)),)):
+            return Formula("∧", (formula, negated(Formula("□", (negated(inner),)))))
+        case Formula(sign, (left, right)):
+            return Formula(sign, (_strictly(left), _strictly(right)))
         case _:
             return formula

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Literal, TypeVar
 
 from interp_experiments.chance import below
-from interp_experiments.logical_forms.logic import Atom, Binary, Formula, Modal, Not
+from interp_experiments.logical_forms.logic import Formula
 from interp_experiments.packaged import packaged_rows
 
 
@@ -47,18 +47,18 @@ def clause(
     within = partial(clause, interpretation=interpretation, within_modality=True)
     same = within if within_modality else partial(clause, interpretation=interpretation)
     match formula:
-        case Atom(name):
+        case Formula(name, ()):
             return f"{interpretation[name].name} is {interpretation[name].phrase}"
-        case Not(Atom(name)):
+        case Formula("¬", (Formula(name, ()),)):
             negation = "is not" if within_modality else "isn't"
             return f"{interpretation[name].name} {negation} {interpretation[name].phrase}"
-        case Binary("→", left, right):
+        case Formula("→", (left, right)):
             return f"if {same(left)}, then {same(right)}"
-        case Binary("∨", left, right) if not within_modality:
+        case Formula("∨", (left, right)) if not within_modality:
             return f"{same(left)} or {same(right)}"
-        case Modal(operator, inner) if not within_modality:
+        case Formula("□" | "◇" as operator, (inner,)) if not within_modality:
             return f"it's {_STATED[operator]} {within(inner)}"
-        case Not(Modal(operator, inner)) if not within_modality:
+        case Formula("¬", (Formula("□" | "◇" as operator, (inner,)),)) if not within_modality:
             return f"it's {_DENIED[operator]} {within(inner)}"
         case _:
             raise ValueError(f"no English wording for {formula}")

@@ -230,7 +230,7 @@ def valid_section(found: Effects | str) -> Section:
         return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
     model = found.model
     note = f"the observations are {len(model.groups)} models" if model.random else model.note
-    items = effect_items(found, name="valid", figure="Table 2")
+    items = effect_items(found, name="valid")
     return Section(title, f"{text} Note: {note}.\n\n{EXPLORATORY}", items)
 
 
@@ -328,7 +328,7 @@ def effect_items(
         else "Means with 95% intervals, over models or, with few models, clustered by "
         "interpretation. n: number of answers."
     )
-    tested = f"{title}: pairwise tests ({'exploratory' if adjusted else 'confirmatory'})"
+    tested = f"{title}: pairwise tests ({'exploratory' if adjusted else 'Table 2, confirmatory'})"
     raw = "Raw means have intervals clustered by interpretation." if adjusted else ""
     tests = f"difference: first minus second. Two-sided, by {freedom}. {LIMITS}"
     told = {
