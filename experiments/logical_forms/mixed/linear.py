@@ -230,25 +230,25 @@ def fit_mixed_model(
     if few and len(groups) > 1:
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
     design = Design.of(used, formula)
-    found, notes = _fitted(design, formula, used, random=not few, reml=reml)
+    found = _fitted(design, formula, used, random=not few, reml=reml)
     if few and cluster is not None:
         found |= _robust(design, found["estimates"], used[cluster])
-        notes = [found.pop("note")]
-    said = {
+    notes = {
         f"only one {formula.group}: least squares without random effects": len(groups) == 1,
         f"only {len(groups)} {formula.group}s: least squares with {formula.group} as a fixed effect"
         " instead of random effects": few and len(groups) > 1,
         f"{len(frame) - len(used):,} rows without all values were omitted": len(used) < len(frame),
         f"{formula.response} does not vary, so no term can explain it": design.constant,
+        found["note"]: bool(found["note"]),
     }
-    note = "; ".join([*(one for one, holds in said.items() if holds), *notes])
-    return MixedModel(**vars(design), formula=formula, groups=groups, note=note, **found)
+    found["note"] = "; ".join(note for note, holds in notes.items() if holds)
+    return MixedModel(**vars(design), formula=formula, groups=groups, **found)
 
 
 def _fitted(
     design: Design, formula: MixedFormula, used: pd.DataFrame, *, random: bool, reml: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """The estimates and notes, with or without random effects; units do not change the search."""
+) -> dict[str, Any]:
+    """The estimates and a note, with or without random effects; units do not change the search."""
     names, z, change, blocks = _random_columns(formula, used, random=random)
     scales = np.sqrt((design.fixed**2).mean(axis=0))
     x, (codes, groups) = design.fixed / scales, pd.factorize(used[formula.group].astype(str))
@@ -257,7 +257,12 @@ def _fitted(
     factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
     best, root = likelihood.profile(factor), change @ factor
     modes = pd.DataFrame(likelihood.modes(factor, best.coefficients) @ change.T, columns=names)
-    found = {
+    flat = bool((np.abs(np.diag(factor)) < 1e-4).any())  # relative to the residual
+    notes = {
+        "a random effect has a variance of zero or a correlation of 1 or -1": flat,
+        "the search for the variances of the random effects did not converge": not converged,
+    }
+    return {
         "estimates": (least + best.coefficients) / scales,
         "covariance": best.variance * np.linalg.inv(best.precision) / np.outer(scales, scales),
         # The restricted likelihood depends on the units of the columns.
@@ -266,13 +271,8 @@ def _fitted(
         "random_variance": best.variance * float(((z @ factor) ** 2).sum(axis=1).mean()),
         "random_spread": _spread(formula, names, best.variance, root, blocks),
         "random_effects": pd.DataFrame({formula.group: groups}).join(modes),
+        "note": "; ".join(note for note, holds in notes.items() if holds),
     }
-    flat = bool((np.abs(np.diag(factor)) < 1e-4).any())  # relative to the residual
-    notes = {
-        "a random effect has a variance of zero or a correlation of 1 or -1": flat,
-        "the search for the variances of the random effects did not converge": not converged,
-    }
-    return found, [note for note, holds in notes.items() if holds]
 
 
 def _robust(

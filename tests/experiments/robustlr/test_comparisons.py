@@ -90,7 +90,9 @@ def test_sets_and_models_are_compared_and_all_is_one_family(stages):
     models = table[table["kind"] == BETWEEN_MODELS].set_index("sets")
     assert models.loc["contrast sets", "contrast"] == "unknown - able"
     assert models.loc["contrast sets", "paired"] and models.loc["contrast sets", "difference"] < 0
-    assert not table[table["kind"] == BETWEEN_SETS]["paired"].any()
+    between = table[table["kind"] == BETWEEN_SETS]
+    assert not between["paired"].any()
+    assert between["contrast"].tolist() == ["C-CS - D-CS", "C-CS - N-CS", "D-CS - N-CS"] * 2
 
 
 def test_scores_of_a_model_that_does_not_read_are_blank_and_the_guess_stays(stages):

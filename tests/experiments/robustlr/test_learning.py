@@ -6,6 +6,7 @@ import pytest
 from interp.errors import UserError
 from interp.training.spec import find_training
 from interp_experiments.robustlr import learning
+from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
@@ -93,9 +94,13 @@ def test_labels_of_short_theories_are_the_solvers_and_come_in_turn(distractors):
     maker = learning.training_set("All", "train", 0, distractors)
     instances = [one for index in range(90) for one in maker.group(index)]
     assert Counter(one.label for one in instances) == dict.fromkeys(Verdict, 30)
+    others = set()
     for one in instances:
         assert verdict(one.theory, one.statement) is one.label
         assert one.statement.predicate in one.theory.predicates()
+        needed = sources(one.theory, one.statement)
+        others.add(len(one.theory.sentences) - len(needed) if needed else 0)
+    assert others == set(range(distractors + 1))
 
 
 def test_a_number_of_other_sentences_is_kept():
