@@ -19,8 +19,12 @@ from interp_experiments.logical_forms.effects import (
     level_tests,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.mixed.design import MixedFormula
-from interp_experiments.logical_forms.mixed.linear import MixedModel, fit_mixed_model, wald_test
+from interp_experiments.logical_forms.mixed.linear import (
+    MixedFormula,
+    MixedModel,
+    fit_mixed_model,
+    wald_test,
+)
 from interp_experiments.logical_forms.mixed.means import pairwise_tests, pool
 from interp_experiments.logical_forms.results import CLUSTER
 from interp_experiments.logical_forms.tables import rank_correlation
@@ -116,10 +120,13 @@ def pooled_models(rng: np.random.Generator, planted: bool) -> list[Tested]:
         fixed = np.sum(measured[:-1] / estimated**2) / np.sqrt(np.sum(1 / estimated**2))
         shape = "skewed" if skewed else "normal"
         name = f"{count} models, spread {spread:g}, {shape}"
-        low, high = pooled.predicted_low, pooled.predicted_high
+        p, lower, upper, low, high = (
+            float(str(pooled[name]))
+            for name in ("p", "low", "high", "predicted_low", "predicted_high")
+        )
         naive = float(2 * stats.norm.sf(abs(fixed)))
         found += [
-            Tested(f"pooled, {name}", pooled.p, naive=naive, low=pooled.low, high=pooled.high),
+            Tested(f"pooled, {name}", p, naive=naive, low=lower, high=upper),
             Tested(
                 f"measured next, {name}", np.nan, low=low - measured[-1], high=high - measured[-1]
             ),

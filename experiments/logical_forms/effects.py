@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from interp import UserError
-from interp.extend.statistics import holm, verdicts
+from interp.extend.statistics import grouped, holm, verdicts
 from interp_experiments.logical_forms.mixed import linear
-from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import MixedFormula, MixedModel
 from interp_experiments.logical_forms.mixed.means import (
+    POOLED,
     marginal_means,
     pairwise_tests,
-    pooled_table,
+    pool,
 )
 from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
@@ -36,35 +37,39 @@ NOBODY = "no model both answers Yes or No often enough and has a perplexity belo
 
 
 @dataclass(frozen=True)
-class MixedEffects:
-    """A mixed model of one dependent variable, with all tables that report its results."""
+class Effects:
+    """The effects of factors on one dependent variable, with the tables that report them."""
 
-    model: linear.MixedModel
+    model: MixedModel
+    """The regression whose terms are tested."""
     means: pd.DataFrame
-    """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
-    with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
-    interpretations and note, which says if `mean` is extrapolated."""
+    """One row per factor and level. Of `effects`: mean, standard_error, low, high (averaged over
+    the other factor with equal weights, at mean perplexity), raw_mean, raw_low, raw_high
+    (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
-    """Pairwise tests of the adjusted means (`pairs_tested`)."""
+    """Pairwise tests of the means: factor, first, second, difference (first - second), low, high,
+    p, p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
+    `pairwise_tests` or `pool`."""
     term_tests: pd.DataFrame
 
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        shares = zip(("R2_marginal", "R2_conditional"), linear.r_squared(self.model), strict=True)
+        model, (marginal, conditional) = self.model, linear.r_squared(self.model)
         row = {
-            "model_formula": self.model.equation,
-            "rows": len(self.model.design.response),
-            "models": len(self.model.groups),
-            **dict(shares),
-            "note": self.model.note,
+            "model_formula": model.equation,
+            "rows": len(model.response),
+            "models": len(model.groups),
+            "R2_marginal": marginal,
+            "R2_conditional": conditional,
+            "note": model.note,
         }
         return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
         """Intercept and slope (`PERPLEXITY`) of each model, with the fixed effects; often empty."""
-        table = self.model.fit.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
+        table = self.model.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
         for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
             table[name] += fixed[term]
@@ -77,7 +82,7 @@ def effects(
     *,
     factors: Sequence[str] = FACTORS,
     pairs: Sequence[tuple[str, str]] | None = None,
-) -> MixedEffects | str:
+) -> Effects | str:
     """Formula 4 or 5, or why these rows do not allow a fit.
 
     The formula is response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
@@ -95,7 +100,7 @@ def effects(
     formula = MixedFormula(response, (*factors, PERPLEXITY), "model", PERPLEXITY, tuple(factors))
     try:
         model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
-        return MixedEffects(
+        return Effects(
             model,
             means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
             tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
@@ -106,7 +111,7 @@ def effects(
 
 
 def pairs_tested(
-    models: Mapping[str, linear.MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
+    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
@@ -122,14 +127,14 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, names=["factor"]).reset_index("factor").reset_index(drop=True)
 
 
-def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.DataFrame:
+def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response = model.formula.response
     levelled = rows.assign(level=rows[factor].astype(str))
     raw = clustered_means(levelled, response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
     table = marginal_means(model, factor).merge(raw, on="level", validate="one_to_one")
-    at, of_levels = model.design.means[PERPLEXITY], levelled.groupby("level")[PERPLEXITY]
+    at, of_levels = model.means[PERPLEXITY], levelled.groupby("level")[PERPLEXITY]
     notes = {
         level: f"extrapolated: {PERPLEXITY} is {low:.2f} to {high:.2f} here, and the mean is taken "
         f"at {at:.2f}"
@@ -139,7 +144,7 @@ def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.Data
     return table.assign(note=[notes.get(level, "") for level in table["level"]])
 
 
-def term_tests(rows: pd.DataFrame, model: linear.MixedModel) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     One row per term, with the columns of `wald_test`, and chi_square, df and p_chi_square from the
@@ -158,46 +163,27 @@ def term_tests(rows: pd.DataFrame, model: linear.MixedModel) -> pd.DataFrame:
     return pd.DataFrame(tests)
 
 
-@dataclass(frozen=True)
-class Contrasts:
-    """The confirmatory contrasts of soft accuracy on valid forms."""
-
-    means: pd.DataFrame
-    """`level_means`."""
-    tests: pd.DataFrame
-    """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
-    p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
-    `pairwise_tests` or `pooled_table`."""
-    term_tests: pd.DataFrame
-    """`term_tests` of the regression without perplexity."""
-    models: int
-    """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
-    and the tests are about these models only."""
-    note: str
-    """What the observations are."""
-
-
-def confirmatory(results: Results) -> Contrasts | str:
-    """The contrasts of modalities and of argument forms on valid forms, or why there are none.
+def confirmatory(results: Results) -> Effects | str:
+    """The contrasts of soft accuracy between modalities and between argument forms on valid forms.
 
     With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
-    models. With fewer, errors are clustered by interpretation.
+    models. With fewer, errors are clustered by interpretation, and the tests are about these models
+    only. The terms are those of the regression without perplexity. A text says why there are none.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
         return NOBODY
     formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
-    count = rows["model"].nunique()
-    many = count >= linear.MIN_GROUPS
     try:
         model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
-        return Contrasts(
-            means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
-            tests=_of_models(results) if many else level_tests(rows, SHOWN),
-            term_tests=term_tests(rows, model),
-            models=count,
-            note=f"the observations are {count} models" if many else model.note,
-        )
+        if model.random:
+            pooled = pooled_contrasts(contrasts_by_model(results))
+            chosen = pooled[pooled["response"] == RESPONSES[SHOWN]].drop(columns="response")
+            tests = chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)
+        else:
+            tests = level_tests(rows, SHOWN)
+        means = level_means(rows, SHOWN, over="model" if model.random else CLUSTER)
+        return Effects(model, means, tests, term_tests(rows, model))
     except UserError as error:
         return str(error)
 
@@ -257,10 +243,14 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts pooled over models (`Pooled`); those of one response are one family."""
+    """The contrasts pooled over models (`pool`); those of one response are one family."""
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
     estimated = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
-    table = pooled_table(estimated, estimate=numbers[0], error=numbers[1], by=contrast)
+    pooled = [
+        {**cell, **pool(*rows[numbers].to_numpy(dtype=float).T)}
+        for cell, rows in grouped(estimated, contrast)
+    ]
+    table = pd.DataFrame(pooled, columns=[*contrast, *POOLED])
     families = [
         holm(rows, family=f"{response} over models")
         for response, rows in table.groupby("response", sort=False)
@@ -269,10 +259,3 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
         return table
     corrected = pd.concat(families, ignore_index=True)
     return corrected.assign(verdict=verdicts(corrected))
-
-
-def _of_models(results: Results) -> pd.DataFrame:
-    """The `pooled_contrasts` of soft accuracy, with the columns of `level_tests`."""
-    table = pooled_contrasts(contrasts_by_model(results))
-    chosen = table[table["response"] == RESPONSES[SHOWN]].drop(columns="response")
-    return chosen.rename(columns={"estimate": "difference"}).reset_index(drop=True)

@@ -47,8 +47,8 @@ def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) ->
 def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None = None) -> Axes:
     """Means with 95% intervals, one row per level (Figures 3 and 6).
 
-    `table` is `Contrasts.means` or `MixedEffects.means`, whose raw means are beside the adjusted
-    ones. `chance`, the mean of random answers, is a dotted line.
+    `table` is `Effects.means`, whose raw means, if any, are beside the adjusted ones. `chance`, the
+    mean of random answers, is a dotted line.
     """
     value = f"mean {response}"
     means = table.assign(means="raw", **{value: table["mean"]})
@@ -73,7 +73,7 @@ def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None 
 def slopes(table: pd.DataFrame) -> Axes:
     """Each model's intercept against its slope for perplexity (Figure 4).
 
-    `table` is `MixedEffects.slopes`. Left of the dotted line, soft accuracy falls with perplexity.
+    `table` is `Effects.slopes`. Left of the dotted line, soft accuracy falls with perplexity.
     """
     slope = "slope for perplexity, per standard deviation"
     shown = table.rename(columns={PERPLEXITY: slope})

@@ -8,13 +8,12 @@ from interp.extend import counted, page
 from interp.extend.cautions import void_models
 from interp_experiments.findings import in_brief, opening
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.effects import Contrasts
-from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
+from interp_experiments.logical_forms.effects import Effects
 from interp_experiments.logical_forms.results import Results, clustered_means
 
 
 def first_screen(
-    results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame
+    results: Results, *, valid: Effects | str, correlations: pd.DataFrame
 ) -> page.Glance:
     """Soft and hard accuracy of the competent models, and the confirmatory contrasts."""
     main = results.scores["questions"]
@@ -66,16 +65,15 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     return pd.concat(shown, ignore_index=True)
 
 
-def _confirmatory(found: Contrasts | str) -> Iterator[str]:
+def _confirmatory(found: Effects | str) -> Iterator[str]:
     """One sentence per factor on its confirmatory contrasts."""
     if isinstance(found, str):
         return
-    over_models = found.models >= MIN_GROUPS
-    units = found.means["models" if over_models else "interpretations"].max()
+    units = found.means["models" if found.model.random else "interpretations"].max()
     for factor, tests in found.tests.groupby("factor", sort=False):
         name = tests["first"] + " − " + tests["second"]
-        n = counted(found.models, "model")
-        if not over_models:
+        n = counted(len(found.model.groups), "model")
+        if not found.model.random:
             n = f"{counted(int(units), 'interpretation')}, {n}"
         subject = f"Soft accuracy by {str(factor).replace('_', ' ')}, valid forms"
         yield in_brief(tests.assign(name=name, n=n, clusters=int(units)), subject, ordered=False)

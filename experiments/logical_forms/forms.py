@@ -1,9 +1,16 @@
 """The logical forms: 24 main, 48 crossed, 3 introductions, and 7 on distributing modalities."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
-from interp_experiments.logical_forms import logic
+from interp_experiments.logical_forms.logic import (
+    Argument,
+    Consequence,
+    Formula,
+    entails,
+    negated,
+)
 
 Reading = Literal["form", "strict"]
 """Meaning of "uncertain": not certain (¬□A, as in the paper's forms) or, read strictly, neither
@@ -28,7 +35,7 @@ _GROUPS = {
 """The groups of a theorem and its fallacy, by schema: disjunctive syllogism with the left or the
 right side denied, modus ponens, and modus tollens."""
 
-P, Q = logic.Atom("p"), logic.Atom("q")
+P, Q = Formula("p"), Formula("q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,8 @@ class Form:
     """Its side of the pair, such as theorem or fallacy."""
     group: str
     """Level of the factor "argument form"."""
-    argument: logic.Argument
-    consequence: logic.Consequence = "local"
+    argument: Argument
+    consequence: Consequence = "local"
 
     @property
     def id(self) -> str:
@@ -56,7 +63,7 @@ class Form:
         premises, conclusion = self.argument.premises, self.argument.conclusion
         if reading == "strict":
             premises, conclusion = tuple(map(_strictly, premises)), _strictly(conclusion)
-        return logic.entails(logic.Argument(premises, conclusion), consequence=self.consequence)
+        return entails(Argument(premises, conclusion), consequence=self.consequence)
 
     def sequent(self, reading: Reading = "form") -> str:
         """The argument in symbols, with ⊢ if it is valid and ⊬ if it is not."""
@@ -64,14 +71,23 @@ class Form:
         return f"{premises} {'⊢' if self.valid(reading) else '⊬'} {self.argument.conclusion}"
 
 
-def main_forms() -> tuple[Form, ...]:
-    """The 24 forms in the order of Table A1 (paper, Section 3.3)."""
-    return tuple(
-        Form(modality, schema, side, group, _syllogism(modality, schema, side))
-        for place, side in enumerate(SIDES)
-        for modality in MODALITIES
-        for schema, group in ((schema, groups[place]) for schema, groups in _GROUPS.items())
-    )
+def main_forms(*, crossed: bool = False) -> tuple[Form, ...]:
+    """The 24 forms in the order of Table A1 (Section 3.3); if `crossed`, about denied events."""
+    forms = []
+    for place, side in enumerate(SIDES):
+        for modality, (schema, groups) in product(MODALITIES, _GROUPS.items()):
+            p, q = modal(modality, P), modal(modality, Q)
+            plain, denied = (p, q), (negated(p), negated(q))
+            (left, right), (not_left, not_right) = (denied, plain) if crossed else (plain, denied)
+            first = Formula("∨", (left, right))
+            if not schema.startswith("v"):
+                first = Formula("→", (not_left, right))
+            denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
+            second, conclusion = (denial, other) if side == "theorem" else (other, denial)
+            argument = Argument((first, second), conclusion)
+            name = f"{schema}_crossed" if crossed else schema
+            forms.append(Form(modality, name, side, groups[place], argument))
+    return tuple(forms)
 
 
 def crossed_forms() -> tuple[Form, ...]:
@@ -80,21 +96,14 @@ def crossed_forms() -> tuple[Form, ...]:
     Theorems then conclude a denial, and fallacies a plain statement: over both, the wording of a
     conclusion does not tell whether it follows.
     """
-    return main_forms() + tuple(
-        replace(
-            form,
-            schema=f"{form.schema}_crossed",
-            argument=_syllogism(form.modality, form.schema, form.side, crossed=True),
-        )
-        for form in main_forms()
-    )
+    return main_forms() + main_forms(crossed=True)
 
 
 def introduction_forms() -> tuple[Form, ...]:
     """p, therefore p, □p or ◇p: rules of inference, with one premise (Appendix C.1)."""
     names = ("introduction",) * 3  # schema, side and group
     return tuple(
-        Form(modality, *names, logic.Argument((P,), modal(modality, P)), consequence="global")
+        Form(modality, *names, Argument((P,), modal(modality, P)), consequence="global")
         for modality in MODALITIES
     )
 
@@ -111,46 +120,30 @@ def distribution_forms() -> tuple[Form, ...]:
     return (_distribution("none", "base"), *scoped)
 
 
-def modal(modality: str, formula: logic.Formula) -> logic.Formula:
+def modal(modality: str, formula: Formula) -> Formula:
     """The formula under a modality, or the formula itself if the modality is "none"."""
     if modality == "none":
         return formula
-    return logic.Modal("□" if modality == "box" else "◇", formula)
-
-
-def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> logic.Argument:
-    p, q = modal(modality, P), modal(modality, Q)
-    left, right, not_left, not_right = (
-        (logic.Not(p), logic.Not(q), p, q) if crossed else (p, q, logic.Not(p), logic.Not(q))
-    )
-    first = (
-        logic.Binary("∨", left, right)
-        if schema.startswith("v")
-        else logic.Binary("→", not_left, right)
-    )
-    denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
-    if side == "theorem":
-        return logic.Argument((first, denial), other)
-    return logic.Argument((first, other), denial)
+    return Formula("□" if modality == "box" else "◇", (formula,))
 
 
 def _distribution(modality: str, name: str) -> Form:
     left, right = modal(modality, P), modal(modality, Q)
-    inside = modal(modality, logic.Binary("→", logic.Not(P), Q))
-    premises: tuple[logic.Formula, logic.Formula] = {
-        "base": (logic.Binary("→", logic.Not(left), right), logic.Not(left)),
-        "theorem": (inside, modal(modality, logic.Not(P))),
-        "spurious": (inside, logic.Not(left)),
+    inside = modal(modality, Formula("→", (negated(P), Q)))
+    premises: tuple[Formula, Formula] = {
+        "base": (Formula("→", (negated(left), right)), negated(left)),
+        "theorem": (inside, modal(modality, negated(P))),
+        "spurious": (inside, negated(left)),
     }[name]
-    return Form(modality, name, "distribution", name, logic.Argument(premises, right))
+    return Form(modality, name, "distribution", name, Argument(premises, right))
 
 
-def _strictly(formula: logic.Formula) -> logic.Formula:
+def _strictly(formula: Formula) -> Formula:
     """The formula with every "uncertain" read strictly: ¬□A becomes ¬□A ∧ ¬□¬A."""
     match formula:
-        case logic.Not(logic.Modal("□", inner)):
-            return logic.Binary("∧", formula, logic.Not(logic.Modal("□", logic.Not(inner))))
-        case logic.Binary(connective, left, right):
-            return logic.Binary(connective, _strictly(left), _strictly(right))
+        case Formula("¬", (Formula("□", (inner,)),)):
+            return Formula("∧", (formula, negated(Formula("□", (negated(inner),)))))
+        case Formula(sign, (left, right)):
+            return Formula(sign, (_strictly(left), _strictly(right)))
         case _:
             return formula

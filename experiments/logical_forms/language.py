@@ -1,13 +1,13 @@
 """Formulas in English (paper, Appendix B and Table A1), and the events that p and q denote."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal, TypeVar
+from typing import Literal
 
-from interp_experiments.chance import below
-from interp_experiments.logical_forms.logic import Atom, Binary, Formula, Modal, Not
+from interp_experiments.chance import some
+from interp_experiments.logical_forms.logic import Formula
 from interp_experiments.packaged import packaged_rows
 
 
@@ -47,24 +47,22 @@ def clause(
     within = partial(clause, interpretation=interpretation, within_modality=True)
     same = within if within_modality else partial(clause, interpretation=interpretation)
     match formula:
-        case Atom(name):
+        case Formula(name, ()):
             return f"{interpretation[name].name} is {interpretation[name].phrase}"
-        case Not(Atom(name)):
+        case Formula("¬", (Formula(name, ()),)):
             negation = "is not" if within_modality else "isn't"
             return f"{interpretation[name].name} {negation} {interpretation[name].phrase}"
-        case Binary("→", left, right):
+        case Formula("→", (left, right)):
             return f"if {same(left)}, then {same(right)}"
-        case Binary("∨", left, right) if not within_modality:
+        case Formula("∨", (left, right)) if not within_modality:
             return f"{same(left)} or {same(right)}"
-        case Modal(operator, inner) if not within_modality:
+        case Formula("□" | "◇" as operator, (inner,)) if not within_modality:
             return f"it's {_STATED[operator]} {within(inner)}"
-        case Not(Modal(operator, inner)) if not within_modality:
+        case Formula("¬", (Formula("□" | "◇" as operator, (inner,)),)) if not within_modality:
             return f"it's {_DENIED[operator]} {within(inner)}"
         case _:
             raise ValueError(f"no English wording for {formula}")
 
-
-T = TypeVar("T")
 
 INTERPRETATIONS = 1000
 """Number of interpretations; each is applied to every form."""
@@ -90,17 +88,6 @@ def interpretations(seed: int, vocabulary: Vocabulary = "phrase") -> list[Interp
 
     Either vocabulary gives the same names, and phrases from the same rows of the data file.
     """
-    rng = random.Random(f"interpretations {seed}")
-    return [interpretation(rng, verb_phrases(vocabulary)) for _ in range(INTERPRETATIONS)]
-
-
-def interpretation(rng: random.Random, phrases: Sequence[str]) -> Interpretation:
-    """One interpretation, drawn uniformly."""
-    people, actions = two_of(names(), rng), two_of(phrases, rng)
-    return dict(zip("pq", map(Event, people, actions), strict=True))
-
-
-def two_of(items: Sequence[T], rng: random.Random) -> tuple[T, T]:
-    """Two different items, drawn uniformly."""
-    first, second = below(rng, len(items)), below(rng, len(items) - 1)
-    return items[first], items[second + (second >= first)]
+    rng, phrases = random.Random(f"interpretations {seed}"), verb_phrases(vocabulary)
+    drawn = ((some(rng, names(), 2), some(rng, phrases, 2)) for _ in range(INTERPRETATIONS))
+    return [dict(zip("pq", map(Event, *both), strict=True)) for both in drawn]

@@ -16,58 +16,24 @@ from functools import cache
 from itertools import chain, combinations
 from typing import Literal, TypeVar
 
-Connective = Literal["∧", "∨", "→"]
-Operator = Literal["□", "◇"]
-
 
 @dataclass(frozen=True, slots=True)
-class Atom:
-    """A propositional variable."""
+class Formula:
+    """A propositional variable, or an operator with the formulas that it applies to."""
 
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """Negation."""
-
-    inner: "Formula"
+    sign: str
+    """The name of a variable, or ¬, □ (necessary), ◇ (possible), ∧, ∨ (inclusive) or →."""
+    parts: tuple["Formula", ...] = ()
+    """None of a variable, one of ¬, □ and ◇, and two of the others."""
 
     def __str__(self) -> str:
-        return f"¬{_part(self.inner)}"
+        told = [f"({part})" if len(part.parts) > 1 else str(part) for part in self.parts]
+        return self.sign.join(told) if len(told) > 1 else "".join([self.sign, *told])
 
 
-@dataclass(frozen=True, slots=True)
-class Modal:
-    """A formula that is necessary (□) or possible (◇)."""
-
-    operator: Operator
-    inner: "Formula"
-
-    def __str__(self) -> str:
-        return f"{self.operator}{_part(self.inner)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """Two formulas joined by and (∧), inclusive or (∨), or if ... then (→)."""
-
-    connective: Connective
-    left: "Formula"
-    right: "Formula"
-
-    def __str__(self) -> str:
-        return f"{_part(self.left)}{self.connective}{_part(self.right)}"
-
-
-Formula = Atom | Not | Modal | Binary
-
-
-def _part(formula: Formula) -> str:
-    return f"({formula})" if isinstance(formula, Binary) else str(formula)
+def negated(formula: Formula) -> Formula:
+    """The formula's negation."""
+    return Formula("¬", (formula,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +75,14 @@ def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
 def holds(formula: Formula, world: World, seen: frozenset[World]) -> bool:
     """Whether a formula is true in a world, if every world sees these worlds."""
     match formula:
-        case Atom(name):
+        case Formula(name, ()):
             return name in world
-        case Not(inner):
-            return not holds(inner, world, seen)
-        case Modal(operator, inner):
+        case Formula("□" | "◇" as operator, (inner,)):
             quantifier = all if operator == "□" else any
             return quantifier(holds(inner, other, seen) for other in seen)
-        case Binary(connective, left, right):
-            one, other = (holds(part, world, seen) for part in (left, right))
-            return {"∧": one and other, "∨": one or other, "→": not one or other}[connective]
+    one, *others = (holds(part, world, seen) for part in formula.parts)
+    truths = {"¬": not one, "∧": one and all(others), "∨": one or any(others)}
+    return truths.get(formula.sign, not one or all(others))  # →
 
 
 def structures(atoms: frozenset[str]) -> Iterator[tuple[World, frozenset[World]]]:
@@ -133,14 +97,10 @@ def structures(atoms: frozenset[str]) -> Iterator[tuple[World, frozenset[World]]
 
 
 def atoms_of(formula: Formula) -> frozenset[str]:
-    """The names of the atoms in a formula."""
-    match formula:
-        case Atom(name):
-            return frozenset({name})
-        case Not(inner) | Modal(_, inner):
-            return atoms_of(inner)
-        case Binary(_, left, right):
-            return atoms_of(left) | atoms_of(right)
+    """The names of the variables in a formula."""
+    if not formula.parts:
+        return frozenset({formula.sign})
+    return frozenset[str]().union(*map(atoms_of, formula.parts))
 
 
 def _subsets(items: list[T]) -> Iterator[tuple[T, ...]]:

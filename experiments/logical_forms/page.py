@@ -16,9 +16,6 @@ from interp_experiments.scaffold import about_pairs, choice_section, paper_repor
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
     "effect": "what a factor adds to the mean in a mixed model; it is the same for all models",
-    "soft accuracy": "the correct answer's share of the probability of Yes and No together",
-    "hard accuracy": "share of questions whose most probable token is the correct answer",
-    "share": "a part of a whole, from 0 to 1",
     "side": "which member of its pair a question is: theorem or fallacy",
     "theorem": "in the main set, the side of a pair on which the conclusion follows",
     "fallacy": "the other side: the second premise and the conclusion are negated and swapped",
@@ -86,14 +83,12 @@ def report_of(folder: StudyFolder) -> Report:
 
 def score_numbers(results: Results) -> Iterator[Number]:
     """The mean over a pair's questions of each score, under the names of the tables' columns."""
-    rows = pd.concat(scores.assign(stage=stage) for stage, scores in results.scores.items())
-    pairs = rows["stage"] + "/" + rows["pair_id"]
+    rows = pd.concat(
+        scores.assign(pair=f"{stage}/" + scores["pair_id"])
+        for stage, scores in results.scores.items()
+    )
     for score in ("soft_accuracy", "relative_positive", "perplexity"):
-        name = score.replace("_", " ")
-        means = rows.assign(pair=pairs).dropna(subset=score).groupby(["model", "pair"])[score]
-        for model, scores in means.mean().groupby(level="model", sort=False):
-            yield Number(
-                name,
-                {"model": str(model)},
-                {str(pair): float(mean) for pair, mean in scores.droplevel("model").items()},
-            )
+        means = rows.dropna(subset=score).groupby(["model", "pair"])[score].mean()
+        for model, of_pairs in means.groupby(level="model", sort=False):
+            values = {str(pair): float(mean) for pair, mean in of_pairs.droplevel("model").items()}
+            yield Number(score.replace("_", " "), {"model": str(model)}, values)

@@ -73,15 +73,11 @@ class Results:
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
         found = {}
         for model in self.models:
-            answered, perplexity = shares[model], perplexities[model]
-            reasons, vocabulary = [], self.vocabulary[model]
-            if answered < MIN_ANSWERED:
-                reasons.append(f"Yes and No together have a probability of {answered:.2g}")
-            if perplexity >= vocabulary:
-                reasons.append(
-                    f"its perplexity is {perplexity:,.0f}; that of guessing is {vocabulary:,}"
-                )
-            found[model] = "; ".join(reasons)
+            answered, perplexity, guess = shares[model], perplexities[model], self.vocabulary[model]
+            silent = f"Yes and No together have a probability of {answered:.2g}"
+            lost = f"its perplexity is {perplexity:,.0f}; that of guessing is {guess:,}"
+            reasons = {silent: answered < MIN_ANSWERED, lost: perplexity >= guess}
+            found[model] = "; ".join(why for why, holds in reasons.items() if holds)
         return found
 
     @cached_property

@@ -10,8 +10,7 @@ from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effects import (
     RESPONSES,
-    Contrasts,
-    MixedEffects,
+    Effects,
     contrasts_by_model,
     effects,
     means_by_model,
@@ -21,7 +20,11 @@ from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
-from interp_experiments.scaffold import compared_item
+from interp_experiments.scaffold import (
+    compared_item,
+    measured_and_published,
+    published_table,
+)
 
 
 def model_section(results: Results, parameters: TableItem) -> Section:
@@ -30,11 +33,10 @@ def model_section(results: Results, parameters: TableItem) -> Section:
     text = (
         "A model is compared if it answers the questions, with a mean probability of Yes and No "
         f"together of at least {MIN_ANSWERED}, and if it reads them: the geometric mean of its "
-        "perplexities is below the size of its vocabulary, which is the perplexity of guessing. "
-        f"Models compared: {len(competent)} of {len(results.models)}; any others are gray in the "
-        "figures. Models compared that also read the nonsense mirror, by the same criterion: "
-        f"{len(results.reading('nonsense'))}. Perplexity covers every token from the second on, "
-        "including the tokens of a chat template."
+        "perplexities, of all tokens but the first, is below the size of its vocabulary, which is "
+        f"the perplexity of guessing. Models compared: {len(competent)} of {len(results.models)}; "
+        "any others are gray in the figures. Models compared that also read the nonsense mirror, "
+        f"by the same criterion: {len(results.reading('nonsense'))}."
     )
     silent = "; ".join(notes_without_answer(results.answers, said=said_outside(results.cautions)))
     return Section(
@@ -78,12 +80,10 @@ def accuracy_section(results: Results) -> Section:
             compared_item(
                 "table1",
                 "Soft accuracy by modality and argument form (Table 1)",
-                tables.with_published(measured, "published_accuracy.csv"),
+                _with_published(measured, "published_accuracy.csv"),
                 "In the published rows, OpenAI-o1 and Gemini gave greedy answers to a sample; "
-                "human is the mean of 710 answers. or: disjunctive syllogism, mp: modus ponens, "
-                "mt: modus tollens, or_fallacy: affirming a disjunct, ac: affirming the "
-                "consequent, da: denying the antecedent. leaderboard: mean on the Open LLM "
-                "Leaderboard v2; ranks are among the ten open models.",
+                "human is the mean of 710 answers. leaderboard: mean on the Open LLM Leaderboard "
+                "v2; ranks are among the ten open models.",
             ),
             TableItem(
                 "table1_intervals",
@@ -95,6 +95,12 @@ def accuracy_section(results: Results) -> Section:
             TableItem("forms", "Every form, and its nonsense mirror", by_form),
         ),
     )
+
+
+def _with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
+    """A table, followed by the rows of the paper's Table 1 or A2, read from a file in data/."""
+    # pandas turns integers into floats if a column has missing values; keep them integers.
+    return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
 
 
 def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
@@ -116,10 +122,9 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
                 "Spearman's correlation of perplexity with soft accuracy",
                 correlations,
                 "The paper reports a weak negative correlation over its ten models. Across "
-                "forms, rho mixes perplexity with the effects of the forms; within a form it "
-                "does not, since questions are ranked among those of one model and form. Rows "
-                f"for {tables.TOGETHER!r} combine the models that answer and can read that set "
-                "(the questions or their mirror); they are blank if there is no such model. "
+                "forms, rho mixes perplexity with the effects of the forms; within a form, "
+                "questions are ranked among those of one model and form. Rows for "
+                f"{tables.TOGETHER!r} combine the models that answer and can read that set. "
                 "Intervals: percentile bootstrap over interpretations.",
             ),
         ),
@@ -131,12 +136,10 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     found = effects(results.pooled("questions"), "relative_positive")
     return Section(
         "Affirmation and rejection (5)",
-        "The dependent variable is the share of Yes in the probability of Yes and No. Over all "
-        "questions, half of the correct answers are Yes, so a mean above 0.5 shows a bias to "
-        "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
-        "its model is fitted to; here it is fitted to all. (Where the answer is Yes, the share of "
-        "Yes is the soft accuracy.) The model is exploratory and adjusted for perplexity; raw "
-        f"means are next to the adjusted means.{remark(found)}",
+        "The dependent variable is the share of Yes in the probability of Yes and No. Half of the "
+        "correct answers are Yes, so a mean above 0.5 shows a bias to affirm, and a mean below 0.5 "
+        "a bias to reject. The paper does not say which questions its model is fitted to; here it "
+        f"is fitted to all. Exploratory, and adjusted for perplexity.{remark(found)}",
         (
             TableItem(
                 "affirmation",
@@ -163,7 +166,7 @@ def introduction_section(results: Results) -> Section:
             compared_item(
                 "table_a2",
                 "Soft accuracy on p, therefore p, □p or ◇p (Table A2)",
-                tables.with_published(measured, "published_introduction.csv"),
+                _with_published(measured, "published_introduction.csv"),
             ),
             TableItem(
                 "table_a2_intervals",
@@ -212,7 +215,7 @@ LIMITS = (
 """How to read the verdicts of pairwise tests."""
 
 
-def valid_section(found: Contrasts | str) -> Section:
+def valid_section(found: Effects | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     title = "Differences between valid forms"
     text = (
@@ -225,33 +228,10 @@ def valid_section(found: Contrasts | str) -> Section:
     )
     if isinstance(found, str):
         return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
-    means = "Soft accuracy on valid forms"
-    return Section(
-        title,
-        f"{text} Note: {found.note}.\n\n{EXPLORATORY}",
-        (
-            FigureItem(
-                "valid_means",
-                means,
-                lambda: figures.estimated_means(found.means, response="soft accuracy"),
-                "Means with 95% intervals, over models or, with few models, clustered by "
-                "interpretation. n: number of answers.",
-            ),
-            TableItem("valid_means", means, found.means),
-            TableItem(
-                "valid_tests",
-                "Pairwise tests of these means (Table 2): confirmatory",
-                found.tests,
-                f"difference: first minus second. Two-sided, by Student's t. {LIMITS}",
-            ),
-            TableItem(
-                "valid_term_tests",
-                "Tests of each factor, and of their interaction (exploratory)",
-                found.term_tests,
-                TERM_TESTS,
-            ),
-        ),
-    )
+    model = found.model
+    note = f"the observations are {len(model.groups)} models" if model.random else model.note
+    items = effect_items(found, name="valid")
+    return Section(title, f"{text} Note: {note}.\n\n{EXPLORATORY}", items)
 
 
 def models_section(results: Results) -> Section:
@@ -267,12 +247,9 @@ def models_section(results: Results) -> Section:
     ]
     if len(results.competent) >= MIN_STUDIES:
         text += (
-            " The contrasts over models, which come first, give each model the same weight and "
-            "use Student's t, whose degrees of freedom are the number of models minus one. "
-            "estimate is the mean over models, tau is the standard deviation of the true contrasts "
-            "between models, and I2 is the share of variance that is between models. The contrast "
-            "of another model is expected to lie between predicted_low and predicted_high, "
-            "measurement error included."
+            " The contrasts over models, which come first, give each model the same weight "
+            "(Student's t). The contrast of another model is expected to lie between predicted_low "
+            "and predicted_high, measurement error included."
         )
         pooled = pooled_contrasts(contrasts)
         items.insert(0, TableItem("pooled_contrasts", "Contrasts over models", pooled, LIMITS))
@@ -286,26 +263,23 @@ def adjusted_section(results: Results) -> Section:
     found = effects(results.pooled("questions", valid=True), "soft_accuracy")
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
-        "Exploratory: a linear mixed model, fitted to the questions whose answer is Yes, with the "
-        "predictors modality, argument form and perplexity. Perplexity is in standard deviations "
-        "from the mean over a model's questions, because per-token perplexities of different "
-        "tokenizers are not comparable. The effects of modality and argument form vary by model "
-        f"if there are at least {MIN_GROUPS} models. An adjusted mean is the mean predicted at "
-        "mean perplexity. Forms differ in perplexity, so an adjusted difference excludes the "
-        "effect that a form has through perplexity; if no question of a level has mean "
-        f"perplexity, its adjusted mean is extrapolated.{remark(found)}",
+        "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
+        "in standard deviations from a model's mean, because tokenizers differ. The effects of "
+        f"modality and argument form vary by model if there are at least {MIN_GROUPS} models. An "
+        "adjusted mean is the mean predicted at mean perplexity. Forms differ in perplexity, so an "
+        f"adjusted difference excludes what a form does through perplexity.{remark(found)}",
         (*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)),
     )
 
 
-def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
+def _random_effects(found: Effects | str) -> tuple[Item, ...]:
     """The spread of the random effects, and Figure 4 if the slopes vary."""
     if isinstance(found, str):
         return ()
     spread = TableItem(
         "adjusted_spread",
         "Spread of the random effects",
-        found.model.fit.random_spread,
+        found.model.random_spread,
         "correlation: between the models' intercepts and slopes; blank for all other effects.",
     )
     if found.slopes.empty:
@@ -319,13 +293,13 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
         TableItem(
-            "random_effects", "Deviations from the fixed effects", found.model.fit.random_effects
+            "random_effects", "Deviations from the fixed effects", found.model.random_effects
         ),
         spread,
     )
 
 
-def remark(found: MixedEffects | str) -> str:
+def remark(found: Effects | str) -> str:
     """A sentence on the limits of a fit, or on why there is none; usually empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
@@ -333,39 +307,44 @@ def remark(found: MixedEffects | str) -> str:
 
 
 def effect_items(
-    found: MixedEffects | str,
-    *,
-    name: str,
-    figure: str | None = None,
-    chance: float | None = None,
+    found: Effects | str, *, name: str, figure: str = "", chance: float | None = None
 ) -> tuple[Item, ...]:
-    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted."""
+    """Figure, with a line at `chance`, and tables of effects, if they could be estimated.
+
+    `figure` is the paper's. Means that are not adjusted are those of the confirmatory contrasts.
+    """
     if isinstance(found, str):
         return ()
-    words = RESPONSES[found.model.formula.response]
-    title = f"Means of {words}, adjusted for perplexity"
-    tests = f"Pairwise tests of the adjusted means of {words} (exploratory)"
-    freedom = f"{found.model.freedom:,} degrees of freedom"
-    raw = "Raw means have intervals clustered by interpretation."
-    tables = {
+    words, adjusted = RESPONSES[found.model.formula.response], "raw_mean" in found.means
+    title = f"Means of {words}{', adjusted for perplexity' if adjusted else ' on valid forms'}"
+    freedom = f"Student's t with {found.model.freedom:,} degrees of freedom"
+    crossed = found.means["factor"].nunique() > 1
+    averaged = "averaged over the other factor with equal weights, " if crossed else ""
+    drawn = (
+        f"adjusted: means {averaged}at mean perplexity, with the 95% interval by {freedom}. raw: "
+        "means over questions. n: number of answers. If a level has no question with mean "
+        "perplexity, its adjusted mean is extrapolated."
+        if adjusted
+        else "Means with 95% intervals, over models or, with few models, clustered by "
+        "interpretation. n: number of answers."
+    )
+    tested = f"{title}: pairwise tests ({'exploratory' if adjusted else 'Table 2, confirmatory'})"
+    raw = "Raw means have intervals clustered by interpretation." if adjusted else ""
+    tests = f"difference: first minus second. Two-sided, by {freedom}. {LIMITS}"
+    told = {
         "means": (title, found.means, raw),
-        "fit": (f"The mixed model of {words}", found.fit, ""),
-        "coefficients": (f"Fixed effects on {words}", found.model.coefficients(), ""),
+        "tests": (tested, found.tests, tests),
         "term_tests": (f"Tests of each fixed effect on {words}", found.term_tests, TERM_TESTS),
-        "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
     }
-    averaged = "averaged over the other factor with equal weights, "
-    if found.means["factor"].nunique() == 1:
-        averaged = ""
+    if adjusted:
+        told["fit"] = (f"The mixed model of {words}", found.fit, "")
+        told["coefficients"] = (f"Fixed effects on {words}", found.model.coefficients(), "")
     return (
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
             lambda: figures.estimated_means(found.means, response=words, chance=chance),
-            f"adjusted: means {averaged}at mean perplexity, with the 95% interval by Student's t "
-            f"({freedom}). raw: means over questions, with "
-            "intervals clustered by interpretation. n: number of answers. If a level has no "
-            "question with mean perplexity, its adjusted mean is extrapolated.",
+            drawn,
         ),
-        *(TableItem(f"{name}_{kind}", *told) for kind, told in tables.items()),
+        *(TableItem(f"{name}_{kind}", *table) for kind, table in told.items()),
     )

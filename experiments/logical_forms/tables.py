@@ -17,7 +17,6 @@ from interp_experiments.logical_forms.results import (
     typical_perplexity,
 )
 from interp_experiments.logical_forms.system import YES
-from interp_experiments.scaffold import measured_and_published, published_table
 
 SMALLEST_SHARE = 1e-6
 """Shares are kept at least this far from 0 and 1, so that their log-odds are finite."""
@@ -96,16 +95,6 @@ def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[st
     return pd.concat([*means, parts[-1]], axis="columns").reset_index()
 
 
-def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
-    """A table, followed by the rows of the paper's Table 1 or A2, read from a file in data/.
-
-    Table 1 covers ten open models, two commercial ones (greedy answers), and people; leaderboard is
-    a model's mean on the Open LLM Leaderboard v2, and ranks are among the ten.
-    """
-    # pandas turns integers into floats if a column has missing values; keep them integers.
-    return measured_and_published(measured, published_table(__package__, file)).convert_dtypes()
-
-
 def cells(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the distribution forms with an added column `cell`, such as "box theorem".
 
@@ -153,25 +142,13 @@ def affirmation(results: Results) -> pd.DataFrame:
     scores = {"bias": "relative_positive", "sensitivity": "soft_accuracy"}
     inside = rows[list(scores.values())].clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)
     odds = {name: logit(inside[score]) for name, score in scores.items()}
-    rows = _also_together(rows.assign(**odds))
+    each = rows.assign(modality=rows["modality"].astype(str), **odds)
+    rows = pd.concat([each.assign(modality="all"), each])
     return _several_means(rows, ["bias", "sensitivity"], by=["model", "modality"])
-
-
-def _also_together(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows twice: first with the modality "all", then with their own modalities."""
-    by_modality = rows.assign(modality=rows["modality"].astype(str))
-    return pd.concat([rows.assign(modality="all"), by_modality])
 
 
 TOGETHER = "all that answer and read"
 """The value in the column model for rows that combine several models."""
-
-_SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
-    f"{words}{which} forms": (which == "valid", within)
-    for words, within in (("", ()), ("within ", ("model", "form")))
-    for which in ("valid", "all")
-}
-"""Of questions: whether only valid forms are included, and columns within which they are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -191,10 +168,10 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
         of_each = {model: scores[scores["model"] == model] for model in results.models}
         together = scores[scores["model"].isin(results.reading(stage))]
         for name, own in {TOGETHER: together, **of_each}.items():
-            for forms, (valid, within) in _SELECTIONS.items():
-                chosen = own[own["gold"] == YES.name] if valid else own
-                found = rank_correlation(chosen, within)
-                rows.append({"model": name, "set": stage, "forms": forms, **found})
+            for words, within in (("", ()), ("within ", ("model", "form"))):
+                for which, chosen in (("valid", own[own["gold"] == YES.name]), ("all", own)):
+                    of = {"model": name, "set": stage, "forms": f"{words}{which} forms"}
+                    rows.append({**of, **rank_correlation(chosen, within)})
     return pd.DataFrame(rows)
 
 

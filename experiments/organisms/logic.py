@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from interp import Model, Prompt, SoftScore
 from interp.extend import bind, collect
+from interp_experiments.chance import some
 from interp_experiments.logical_forms import system as systems
 from interp_experiments.logical_forms.forms import (
     MODALITIES,
@@ -24,7 +25,6 @@ from interp_experiments.logical_forms.language import (
     Event,
     Interpretation,
     names,
-    two_of,
     verb_phrases,
 )
 from interp_experiments.logical_forms.system import YES, to_prompt
@@ -109,7 +109,7 @@ class LogicText:
         return Exchange(message, "Yes" if yes else "No")
 
     def _interpretation(self, rng: random.Random) -> Interpretation:
-        one, other = two_of(names(), rng)
+        one, other = some(rng, names(), 2)
         return {"p": Event(one, self._phrase(rng)), "q": Event(other, self._phrase(rng))}
 
     def _about_others(self, own: Interpretation, rng: random.Random) -> Interpretation:

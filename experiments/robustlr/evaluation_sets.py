@@ -6,14 +6,15 @@ generated separately, and a smaller set consists of the first groups of a larger
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from interp import UserError
 from interp_experiments.chance import below, happens, pick, some
-from interp_experiments.robustlr.language import Instance, Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.language import Groups, Instance, Literal, Rule, Theory, Verdict
 from interp_experiments.robustlr.sampling import Sampled, Words, as_literal, sample
 from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import (
@@ -32,86 +33,71 @@ INSTANCES = 20_000
 """Instances in each published set (Table 8), here rounded down to whole groups."""
 
 
-@dataclass(frozen=True)
-class GroupMaker:
-    """Makes the groups of one evaluation set."""
+def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = True) -> Groups:
+    """The groups of one evaluation set, the base first.
 
-    set: str
-    seed: int
-    words: Words
-    distractors: bool = True
-    """Whether theories keep sentences that decide no label. If not, contrast sets keep only the
-    base's proof."""
+    Without `distractors`, theories have only sentences that decide a label; those of contrast sets
+    have only the base's proof.
+    """
+    versions = tuple(edit.version for edit in CONTRAST_SETS.get(name, ()))
+    versions = versions or ("base", EQUIVALENCE_SETS[name])
+    theory_id = f"{name}-{{:05d}}".format
+    labels = tuple(Verdict)[: 3 if name == "C-ES" else 2]
+    draw = _contrast if name in CONTRAST_SETS else _equivalence
 
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The names of a group's members, the base first."""
-        if self.set in EQUIVALENCE_SETS:
-            return ("base", EQUIVALENCE_SETS[self.set])
-        return tuple(edit.version for edit in CONTRAST_SETS[self.set])
-
-    def __len__(self) -> int:
-        return INSTANCES // len(self.versions)
-
-    def theory_id(self, index: int) -> str:
-        """The id that the members of a group share."""
-        return f"{self.set}-{index:05d}"
-
-    def group(self, index: int) -> tuple[Instance, ...]:
-        """A base and its variants; a seed gives the same group on every platform."""
-        rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
-        labels = tuple(Verdict)[: 3 if self.set == "C-ES" else 2]
+    def group(index: int) -> tuple[Instance, ...]:
+        rng = random.Random(f"robustlr {name} {seed} {index}")
         base = labels[index % len(labels)]
-        make = partial(Instance, theory_id=self.theory_id(index), set=self.set, base_label=base)
-        draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
         while True:
-            try:
-                members = draw(rng, base, make)
+            with suppress(UserError):  # The theory is too large to enumerate.
+                members = tuple(
+                    Instance(theory_id(index), name, version, kind, base, theory, asked, label)
+                    for version, kind, theory, asked, label in draw(
+                        name, rng, words, base, distractors
+                    )
+                )
                 if members and all(verdict(m.theory, m.statement) is m.label for m in members):
                     return members
-            except UserError:  # The theory is too large to enumerate.
-                continue
 
-    def _equivalence(
-        self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
-    ) -> tuple[Instance, ...]:
-        """A base and its paraphrase; empty if the drawn theory has none of this kind."""
-        pair = _PAIRS[self.set](rng, self.words, base)
-        if pair is None:
-            return ()
-        theory = pair.theory
-        if not self.distractors:
-            theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
-        told = {"base": theory, "paraphrase": pair.paraphrase(theory)}
-        return tuple(
-            make(version=version, group=group, theory=one, statement=pair.statement, label=base)
-            for version, (group, one) in zip(self.versions, told.items(), strict=True)
-        )
+    return Groups(name, versions, INSTANCES // len(versions), theory_id, group)
 
-    def _contrast(
-        self, rng: random.Random, base: Verdict, make: Callable[..., Instance]
-    ) -> tuple[Instance, ...]:
-        """All edits; empty if the drawn theory cannot be edited."""
-        sampled = sample(rng, self.words)
-        theory = sampled.theory
-        fitting = [rule for rule in theory.rules if editable(theory, rule, self.set)]
-        rule = draw_last_rule(rng, sampled, base, fitting)
-        unseen = as_literal(rng, self.words.predicate(rng, sampled.people))
-        if rule is None or unseen.predicate in theory.predicates():
-            return ()
-        statement = statement_of(rule, base)
-        if not self.distractors:
-            theory = theory.only(proof_set(theory, statement))
-        return tuple(
-            make(
-                version=edit.version,
-                group=edit.group,
-                theory=edited(theory, rule, unseen, edit),
-                statement=statement,
-                label=edit.expected(base),
-            )
-            for edit in CONTRAST_SETS[self.set]
-        )
+
+Drawn = Iterator[tuple[str, str, Theory, Literal, Verdict]]
+"""The version, group, theory, statement and label of each instance of a group."""
+
+
+def _equivalence(
+    name: str, rng: random.Random, words: Words, base: Verdict, distractors: bool
+) -> Drawn:
+    """A base and its paraphrase; nothing if the drawn theory has none of this kind."""
+    pair = _PAIRS[name](rng, words, base)
+    if pair is None:
+        return
+    theory = pair.theory
+    if not distractors:
+        theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
+    yield "base", "base", theory, pair.statement, base
+    told = pair.paraphrase(theory)
+    yield EQUIVALENCE_SETS[name], "paraphrase", told, pair.statement, base
+
+
+def _contrast(
+    name: str, rng: random.Random, words: Words, base: Verdict, distractors: bool
+) -> Drawn:
+    """All edits; nothing if the drawn theory cannot be edited."""
+    sampled = sample(rng, words)
+    theory = sampled.theory
+    fitting = [rule for rule in theory.rules if editable(theory, rule, name)]
+    rule = draw_last_rule(rng, sampled, base, fitting)
+    unseen = as_literal(rng, words.predicate(rng, sampled.people))
+    if rule is None or unseen.predicate in theory.predicates():
+        return
+    statement = statement_of(rule, base)
+    if not distractors:
+        theory = theory.only(proof_set(theory, statement))
+    for edit in CONTRAST_SETS[name]:
+        told, label = edited(theory, rule, unseen, edit), edit.expected(base)
+        yield edit.version, edit.group, told, statement, label
 
 
 def draw_last_rule(
@@ -146,18 +132,16 @@ class Pair(NamedTuple):
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
     """A theory without "and" in rule bodies, so that its contrapositives are in the language."""
     sampled = sample(rng, words, ("or",))
-    theory = sampled.theory
-    if base is Verdict.UNKNOWN:
-        if not sampled.unproved:
-            return None
-        drawn = pick(rng, sampled.unproved)
-        statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
-    else:
-        rule = draw_last_rule(rng, sampled, base, theory.rules)
+    if base is not Verdict.UNKNOWN:
+        rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
         if rule is None:
             return None
-        statement = statement_of(rule, base)
-    return Pair(statement, theory, contraposed)
+        return Pair(statement_of(rule, base), sampled.theory, contraposed)
+    if not sampled.unproved:
+        return None
+    drawn = pick(rng, sampled.unproved)
+    statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
+    return Pair(statement, sampled.theory, contraposed)
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -178,7 +162,7 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
     """A theory in which the conclusion of the last rule also follows from another literal."""
     sampled = sample(rng, words)
-    simple = [rule for rule in sampled.theory.rules if rule.simple]
+    simple = [rule for rule in sampled.theory.rules if len(rule.literals) == 2]
     rule = draw_last_rule(rng, sampled, base, simple)
     others = [one for one in sampled.proved if rule and one not in rule.literals]
     if rule is None or not others:
@@ -215,35 +199,19 @@ def sources(theory: Theory, statement: Literal) -> frozenset[Literal | Rule]:
 SIDES = ("base", "edited")
 
 
-@dataclass(frozen=True)
-class EditPairMaker:
-    """Makes the pairs of one contrast set, independently of each other."""
+def edit_pairs(groups: Groups) -> Groups:
+    """The pairs of a contrast set: each base with each edit that changes its label."""
+    edits = [edit.version for edit in CONTRAST_SETS[groups.set] if edit.label is not Verdict.TRUE]
 
-    groups: GroupMaker
+    def theory_id(index: int) -> str:
+        place, edit = divmod(index, len(edits))
+        return f"{groups.theory_id(place)}/{edits[edit]}"
 
-    versions: ClassVar[tuple[str, ...]] = SIDES
+    def pair(index: int) -> tuple[Instance, ...]:
+        place, edit = divmod(index, len(edits))
+        return tuple(pairs_of(groups.group(place)))[edit]
 
-    @property
-    def set(self) -> str:
-        """The contrast set."""
-        return self.groups.set
-
-    def __len__(self) -> int:
-        return len(self.groups) * len(self._edits)
-
-    def theory_id(self, index: int) -> str:
-        """The id of a pair: the id of its group, followed by the edit."""
-        place, edit = divmod(index, len(self._edits))
-        return f"{self.groups.theory_id(place)}/{self._edits[edit]}"
-
-    def group(self, index: int) -> tuple[Instance, ...]:
-        """The base and one edit; a seed gives the same pair on every platform."""
-        place, edit = divmod(index, len(self._edits))
-        return tuple(pairs_of(self.groups.group(place)))[edit]
-
-    @property
-    def _edits(self) -> list[str]:
-        return [edit.version for edit in CONTRAST_SETS[self.set] if edit.label is not Verdict.TRUE]
+    return Groups(groups.set, SIDES, groups.number * len(edits), theory_id, pair)
 
 
 def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]:

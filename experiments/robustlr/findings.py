@@ -10,13 +10,13 @@ statement; it depends only on the correct labels.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 
 import pandas as pd
 
 from interp.extend import counted, page
 from interp.extend.estimates import estimate
-from interp.extend.statistics import Difference, difference
+from interp.extend.statistics import difference
 from interp_experiments import findings
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.language import LABELS
@@ -39,8 +39,6 @@ AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS = "against a guess", "between sets",
 
 _NAMES = {"f1": "weighted F1", "consistency": "consistency"}
 
-Where = Mapping[str, object]
-
 
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row per comparison, with the columns of `findings.family_table`.
@@ -52,9 +50,44 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     if BARE in stages:
         rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
     theories = theory_scores(with_baselines(rows), ["model", "set"])
-    theories = pd.concat([theories, best_guesses(theories)], ignore_index=True)
-    keys = ["model", "kind", "sets", "contrast", "name", "n"]
-    return findings.family_table(_named(tables.with_equal_sets(theories)), keys)
+    both = pd.concat([theories, best_guesses(theories)], ignore_index=True)
+    theories, there = tables.with_equal_sets(both), set(both["set"])
+    alone = {name: (name,) for name in (*chain(*tables.SETS.values()), TEST_SPLIT)}
+    means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
+    sets = {name: names for name, names in {**alone, **means}.items() if there.issuperset(names)}
+    found = []
+    for where, one, other in _named(list(rows["model"].unique()), list(sets)):
+        compared = difference(*(_sums(theories, model, sets[on]) for model, on in (one, other)))
+        count, place = compared.clusters, int(where["kind"] == BETWEEN_SETS)
+        n = f"{count:,} {'theory' if count == 1 else 'theories'}"
+        n = counted(count, "statement") if where["sets"] == TEST_SPLIT else n
+        found.append(({**where, "contrast": f"{one[place]} - {other[place]}", "n": n}, compared))
+    return findings.family_table(found, ["model", "kind", "sets", "contrast", "name", "n"])
+
+
+def _named(
+    models: list[str], sets: list[str]
+) -> Iterator[tuple[dict[str, str], tuple[str, str], tuple[str, str]]]:
+    """Each comparison's place and name, and the two pairs of a model and a set that it is of."""
+    edits = [(a, b) for a, b in combinations(tables.SETS["contrast"], 2) if {a, b} <= set(sets)]
+    for model in models:
+        for name in sets:
+            where = {"model": model, "kind": AGAINST_GUESS, "sets": name}
+            yield {**where, "name": f"{model}, {name}"}, (model, name), (GUESS, name)
+        for a, b in edits:
+            where = {"model": model, "kind": BETWEEN_SETS, "sets": f"{a}, {b}"}
+            yield {**where, "name": f"{model}, {a} − {b}"}, (model, a), (model, b)
+    for name in [f"{kind} sets" for kind in tables.SETS if f"{kind} sets" in sets]:
+        for a, b in combinations(models, 2):
+            where = {"model": "", "kind": BETWEEN_MODELS, "sets": name}
+            yield {**where, "name": f"{a} − {b}, {name}"}, (a, name), (b, name)
+
+
+def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
+    """The F1 of each theory as hits out of trials; all sets have the same weight."""
+    rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
+    rows = rows.set_index("pair_id")
+    return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})
 
 
 def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
@@ -63,50 +96,6 @@ def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
     means = theories.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
     best = theories["set"].map(means.idxmax(axis=1))
     return theories[theories["model"] == best].assign(model=GUESS)
-
-
-def _named(theories: pd.DataFrame) -> Iterator[tuple[Where, Difference]]:
-    models = [model for model in theories["model"].unique() if model not in (*BASELINES, GUESS)]
-    there = set(theories["set"])
-    alone = {name: (name,) for names in (*tables.SETS.values(), (TEST_SPLIT,)) for name in names}
-    means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
-    sets = {name: names for name, names in {**alone, **means}.items() if there.issuperset(names)}
-    f1 = {
-        (model, name): _sums(theories, model, members)
-        for model in (*models, GUESS)
-        for name, members in sets.items()
-    }
-
-    def compared(
-        where: Where, one: tuple[str, str], other: tuple[str, str], contrast: str, name: str
-    ) -> tuple[Where, Difference]:
-        found = difference(f1[one], f1[other])
-        count, of_statements = found.clusters, where["sets"] == TEST_SPLIT
-        n = f"{count:,} {'theory' if count == 1 else 'theories'}"
-        n = counted(count, "statement") if of_statements else n
-        return {**where, "contrast": contrast, "name": name, "n": n}, found
-
-    for model in models:
-        for name in sets:
-            where = {"model": model, "kind": AGAINST_GUESS, "sets": name}
-            words = (f"{model} - {GUESS}", f"{model}, {name}")
-            yield compared(where, (model, name), (GUESS, name), *words)
-        for a, b in combinations(tables.SETS["contrast"], 2):
-            if {a, b} <= there:
-                where = {"model": model, "kind": BETWEEN_SETS, "sets": f"{a}, {b}"}
-                words = (f"{a} - {b}", f"{model}, {a} − {b}")
-                yield compared(where, (model, a), (model, b), *words)
-    for name in [name for name in means if name in sets]:
-        for a, b in combinations(models, 2):
-            where = {"model": "", "kind": BETWEEN_MODELS, "sets": name}
-            yield compared(where, (a, name), (b, name), f"{a} - {b}", f"{a} − {b}, {name}")
-
-
-def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
-    """The F1 of each theory as hits out of trials; all sets have the same weight."""
-    rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
-    rows = rows.set_index("pair_id")
-    return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})
 
 
 def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
@@ -149,9 +138,10 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     The best constant guess for each set is listed as the last model.
     """
     scored = _with_guess(results.rows[SETS], results.models)
+    averages = {kind: tables.averages(scored, kind) for kind in tables.SETS}
     found = [
-        (tables.averages(scored, kind), f"{words} of {kind} sets", score, "theories")
-        for kind in tables.SETS
+        (table, f"{words} of {kind} sets", score, "theories")
+        for kind, table in averages.items()
         for score, words in _NAMES.items()
     ]
     if BARE in results.rows:

@@ -1,6 +1,6 @@
 """The language of theories and its wording in English (Sanyal et al. 2022, Sections 3.2, 4.1)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal as OneOf
@@ -69,11 +69,6 @@ class Rule:
     """The index of its template in `RULE_STYLES`."""
 
     @property
-    def simple(self) -> bool:
-        """Whether body and head have one literal each."""
-        return len(self.body) == len(self.head) == 1
-
-    @property
     def literals(self) -> tuple[Literal, ...]:
         """The literals of the body, then those of the head."""
         return self.body + self.head
@@ -94,6 +89,12 @@ class Theory:
     def sentences(self) -> tuple[Literal | Rule, ...]:
         """Facts, then rules."""
         return self.facts + self.rules
+
+    @property
+    def named(self) -> dict[str, Literal | Rule]:
+        """The sentences by name: fact1, fact2 ..., rule1, rule2 ..."""
+        facts = {f"fact{n}": one for n, one in enumerate(self.facts, start=1)}
+        return {**facts, **{f"rule{n}": one for n, one in enumerate(self.rules, start=1)}}
 
     def literals(self) -> Iterator[Literal]:
         """Every occurrence of a literal in the theory."""
@@ -208,3 +209,18 @@ class Instance:
 
 Question = tuple[Literal, Verdict]
 """A statement and its label."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of instances, such as a base with its variants, each made when it is needed."""
+
+    set: str
+    """The set to which the groups belong."""
+    versions: tuple[str, ...]
+    """The names of a group's members."""
+    number: int
+    theory_id: Callable[[int], str]
+    """The id that the members of a group share."""
+    group: Callable[[int], tuple[Instance, ...]]
+    """A group, one instance for each version; a seed gives the same on every platform."""

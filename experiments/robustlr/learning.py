@@ -13,7 +13,6 @@ A hash of a theory's sentences, independent of order and wording, decides its sp
 import hashlib
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 from typing import Literal as OneOf
 
@@ -45,61 +44,44 @@ STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unkn
 """The statements of a whole theory, named by label and by whether they are negated."""
 
 
-@dataclass(frozen=True)
-class TheoryMaker:
-    """Makes the theories of one split of one training set, with their statements.
+def training_set(
+    name: str,
+    split: Split,
+    seed: int,
+    distractors: int | None = None,
+    theories: int | None = None,
+) -> language.Groups:
+    """The theories of one split of one training set, with their statements.
 
     A whole theory has six statements. A short theory has one statement and only the sentences that
     decide it and a few others; successive theories cycle through the six kinds of statement. Here
     counts can give labels away: a statement is Unknown if a theory without others has no fact.
+
+    `distractors` is the largest number of sentences in a short theory that do not decide its
+    statement; the number kept is drawn uniformly between 0 and it. If None, theories are whole.
+    `theories` is the number of whole theories, or a sixth of that of short ones (None: published).
     """
+    whole = distractors is None
+    versions = STATEMENTS if whole else ("statement",)
+    number = SPLITS[split] if theories is None else theories * len(STATEMENTS)
+    parts = [name, split] if whole else [name, str(distractors), split]
+    theory_id = f"{'-'.join(parts)}-{{:0{5 if whole else 6}d}}".format
 
-    set: str
-    split: Split
-    seed: int
-    distractors: int | None = None
-    """Maximum number of sentences in a short theory that do not decide its statement; the number
-    kept is drawn uniformly between 0 and this maximum. If None, theories are whole."""
-    theories: int | None = None
-    """Number of whole theories, or a sixth of the number of short ones; the published number if
-    None."""
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The names of a theory's statements."""
-        return STATEMENTS if self.distractors is None else ("statement",)
-
-    def __len__(self) -> int:
-        published = SPLITS[self.split]
-        statements = published if self.theories is None else self.theories * len(STATEMENTS)
-        return statements // len(self.versions)
-
-    @property
-    def _parts(self) -> list[str]:
-        distractors = [] if self.distractors is None else [str(self.distractors)]
-        return [self.set, *distractors, self.split]
-
-    def theory_id(self, index: int) -> str:
-        """The id that the statements of a theory share."""
-        digits = 5 if self.distractors is None else 6
-        return "-".join([*self._parts, f"{index:0{digits}d}"])
-
-    def group(self, index: int) -> tuple[language.Instance, ...]:
-        """A theory with its statements; a seed gives the same theory on every platform."""
-        rng = random.Random(" ".join(["robustlr", *self._parts, str(self.seed), str(index)]))
-        id_ = self.theory_id(index)
+    def group(index: int) -> tuple[language.Instance, ...]:
+        rng = random.Random(" ".join(["robustlr", *parts, str(seed), str(index)]))
         while True:
-            sampled = sample(rng, Words.of("real"), TRAINING_SETS[self.set])
+            sampled = sample(rng, Words.of("real"), TRAINING_SETS[name])
             theory, statements = sampled.theory, balanced(rng, sampled)
-            if statements and self.distractors is not None:
+            if statements and distractors is not None:
                 statements = [statements[index % len(statements)]]
-                (statement, _), number = statements[0], below(rng, self.distractors + 1)
-                theory = cut(rng, theory, statement, number)
-            if statements and split_of(theory) == self.split and confirmed(theory, statements):
+                theory = cut(rng, theory, statements[0][0], below(rng, distractors + 1))
+            if statements and split_of(theory) == split and confirmed(theory, statements):
                 return tuple(
-                    language.Instance.alone(id_, self.set, version, theory, question)
-                    for version, question in zip(self.versions, statements, strict=True)
+                    language.Instance.alone(theory_id(index), name, version, theory, question)
+                    for version, question in zip(versions, statements, strict=True)
                 )
+
+    return language.Groups(name, versions, number // len(versions), theory_id, group)
 
 
 def balanced(rng: random.Random, sampled: Sampled) -> list[language.Question]:
@@ -180,7 +162,7 @@ class RobustLRTraining(TrainSpec):
         """The statements of a split's theories; no theory is in two splits."""
         number = self.theories if split == "train" else self.held_out
         return made_by(
-            [TheoryMaker(self.train_set, split, self.seed, self.distractors, number)],
+            [training_set(self.train_set, split, self.seed, self.distractors, number)],
             ALONE,
             system=f"robustlr-{self.train_set}",
             seed=self.seed,

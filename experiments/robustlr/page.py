@@ -50,18 +50,11 @@ NAMES = {
     "C-CS": "contrast set: minimal edits by conjunction; D-CS: by disjunction; N-CS: by negation",
     "C-ES": "equivalence set: paraphrases by contraposition; D1-ES: by merging the heads of two "
     "rules; D2-ES: by merging their bodies",
-    "conj": "edits with 'and'; disj: with 'or'; neg: with 'not'; conj+neg: with 'and' and 'not'",
-    "f1": "weighted F1 of the answers to a theory and its variants, averaged over theories; f1 "
-    "rounded: each theory's F1 is rounded before averaging, as in the authors' code",
-    "consistency": "share of theories with every answer right",
     "bare test split": "statements of the test split of All, each asked with only the sentences "
     "that decide it",
-    "best constant guess": "the label that scores highest on a set if it is the answer to every "
-    "statement",
     "baseline": "a guess without a model: always one label, always the label of the "
     "theory's base, or always its negation",
     "Unknown": "neither the statement nor its negation follows",
-    "distractors": "facts and rules that do not decide the statement",
     "proof": "the facts and rules that prove the statement or its negation",
     "hit": "share of prompts in which a sentence of the proof has the largest score; chance: the "
     "expected share for a random order",

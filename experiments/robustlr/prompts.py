@@ -4,12 +4,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Protocol, runtime_checkable
 
 from interp import AnswerOption, Choice, Demonstration, Messages, Prompt, PromptSet
 from interp.extend import Outline, compose
 from interp.extend.prompts import ALONE, Decisive
-from interp_experiments.robustlr.language import Instance, Literal, Rule, Verdict, sentence
+from interp_experiments.robustlr.language import (
+    Groups,
+    Instance,
+    Verdict,
+    sentence,
+)
 from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"
@@ -41,27 +45,6 @@ SHOWN = (
 """Context, statement and label of each demonstration; the paper gives GPT-3 three (Appendix A)."""
 
 
-@runtime_checkable
-class Maker(Protocol):
-    """Makes groups of instances, independently of each other."""
-
-    @property
-    def set(self) -> str:
-        """The set to which the groups belong."""
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """The names of a group's members."""
-
-    def __len__(self) -> int: ...
-
-    def theory_id(self, index: int) -> str:
-        """The id that the members of a group share."""
-
-    def group(self, index: int) -> tuple[Instance, ...]:
-        """A group, one instance for each version."""
-
-
 def demonstrations() -> Messages:
     """The three answered questions that a model reads before the question asked."""
     return Messages(
@@ -79,12 +62,8 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     order, so unedited rules have the same names in all variants. The factor `proof` lists the facts
     and rules of all minimal proof sets; it is empty if the label is Unknown.
     """
-    theory = instance.theory
-    named: dict[str, Literal | Rule] = {
-        **{f"fact{n}": one for n, one in enumerate(theory.facts, start=1)},
-        **{f"rule{n}": one for n, one in enumerate(theory.rules, start=1)},
-    }
-    needed = frozenset().union(*proof_sets(theory, instance.statement))
+    named = instance.theory.named
+    needed = frozenset().union(*proof_sets(instance.theory, instance.statement))
     parts = [part for name, one in named.items() for part in ((None, " "), (name, sentence(one)))]
     text, segments = compose(
         [
@@ -113,41 +92,40 @@ def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
 
 
 def made_by(
-    makers: Sequence[Maker],
+    sets: Sequence[Groups],
     messages: Messages,
     *,
     system: str,
     seed: int,
     description: dict[str, str],
 ) -> PromptSet:
-    """The prompts of all groups, maker by maker; each prompt is made only when it is read."""
-    ends = list(accumulate(len(maker) * len(maker.versions) for maker in makers))
-    remembered = lru_cache(maxsize=256)(lambda place, index: makers[place].group(index))
+    """The prompts of all groups, set by set; each prompt is made only when it is read."""
+    ends = list(accumulate(one.number * len(one.versions) for one in sets))
+    remembered = lru_cache(maxsize=256)(lambda place, index: sets[place].group(index))
+
+    def placed(number: int) -> tuple[int, int, int]:
+        """The set, group and member of a prompt."""
+        place = bisect_right(ends, number)
+        start = ends[place - 1] if place else 0
+        return (place, *divmod(number - start, len(sets[place].versions)))
 
     def build(number: int) -> Prompt:
-        place, index, member = _place(makers, ends, number)
+        place, index, member = placed(number)
         return to_prompt(remembered(place, index)[member], messages)
 
     def outline(number: int) -> Outline:
-        place, index, _ = _place(makers, ends, number)
-        return Outline(makers[place].theory_id(index), {"set": makers[place].set})
+        place, index, _ = placed(number)
+        return Outline(sets[place].theory_id(index), {"set": sets[place].set})
 
     return PromptSet(
         system=system,
-        sides=tuple(dict.fromkeys(version for maker in makers for version in maker.versions)),
+        sides=tuple(dict.fromkeys(version for one in sets for version in one.versions)),
         strata=STRATA,
         build=build,
         outline=outline,
         numbers=range(ends[-1]),
         seed=seed,
         description=description,
-        whole_groups=len(makers) == 1,
+        whole_groups=len(sets) == 1,
         decisive=DECISIVE,
     )
-
-
-def _place(makers: Sequence[Maker], ends: Sequence[int], number: int) -> tuple[int, int, int]:
-    """The maker, group and member of the prompt with a given number."""
-    place = bisect_right(ends, number)
-    start = ends[place - 1] if place else 0
-    return (place, *divmod(number - start, len(makers[place].versions)))

@@ -6,7 +6,7 @@ confirms every label.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,22 +124,17 @@ def to_row(instance: language.Instance) -> dict[str, str | int]:
     """
     theory = instance.theory
     proof = proof_set(theory, instance.statement)
-    places = [place for place, one in enumerate(theory.sentences) if one in proof]
+    used = {name: n for n, (name, one) in enumerate(theory.named.items()) if one in proof}
     negated = not instance.statement.positive or not all(one.positive for one in theory.literals())
     return {
         "context": instance.context,
         "statement": language.sentence(instance.statement),
         "label": _LABELS[instance.label],
-        "proofs": " ".join(_name(theory, place) for place in places),
-        "proof_deps": ",".join(map(str, places)) or "-1",
+        "proofs": " ".join(used),
+        "proof_deps": ",".join(map(str, used.values())) or "-1",
         "has_neg": str(negated),
         "theory_id": _theory_id(instance),
     }
-
-
-def _name(theory: language.Theory, place: int) -> str:
-    facts = len(theory.facts)
-    return f"fact{place + 1}" if place < facts else f"rule{place - facts + 1}"
 
 
 def _theory_id(instance: language.Instance) -> str:
@@ -228,57 +223,51 @@ def _key(number: int, value: object) -> tuple[str, str]:
 
 def _instances(members: Sequence[language.Instance]) -> list[language.Instance]:
     """The instances of one group, checked against each other, with their set and their base."""
-    by_version = {one.version: one for one in members}
-    first = members[0]
-    if len(by_version) < len(members):
-        raise UserError(f"the theory {shortened(first.theory_id, 60)!r} has the same version twice")
+    there, first = {one.version: one for one in members}, members[0]
+    group = f"the theory {shortened(first.theory_id, 60)!r}"
+    if len(there) < len(members):
+        raise UserError(f"{group} has the same version twice")
     if first.version == "statement":
         return [replace(first, group="statement")]
-    for operator, name in _SETS.items():
-        if first.version.startswith(operator):
-            return _contrast(name, by_version)
-    return _pair(by_version)
-
-
-def _contrast(name: str, members: Mapping[str, language.Instance]) -> list[language.Instance]:
-    edits = {edit.version: edit for edit in CONTRAST_SETS[name]}
-    _check_complete(members, edits)
-    base = members[next(iter(edits))].label
-    if base is language.Verdict.UNKNOWN:
-        raise UserError("the base of the group is Unknown; expected True or False")
-    for version, edit in edits.items():
-        if members[version].label is not edit.expected(base):
-            raise UserError(
-                f"{version} has the label {members[version].label}; expected "
-                f"{edit.expected(base)}, since the base is {base}"
-            )
+    operators = (name for operator, name in _SETS.items() if first.version.startswith(operator))
+    name = next(operators, None)
+    edits = {edit.version: edit.group for edit in CONTRAST_SETS[name]} if name else {}
+    other = next((version for version in there if version != "base"), "equiv_type1")
+    groups = edits or {"base": "base", other: "paraphrase"}
+    if there.keys() != groups.keys():
+        raise UserError(
+            f"{group} has the versions {', '.join(sorted(there))}; expected {', '.join(groups)}"
+        )
+    base, *others = (there[version] for version in groups)
+    if name is None:
+        name = _equivalence(base, *others)
+    else:
+        _check_labels(name, base, there)
     return [
-        replace(members[version], set=name, group=edit.group, base_label=base)
-        for version, edit in edits.items()
+        replace(there[version], set=name, group=kind, base_label=base.label)
+        for version, kind in groups.items()
     ]
 
 
-def _pair(members: Mapping[str, language.Instance]) -> list[language.Instance]:
-    paraphrases = [version for version in members if version != "base"]
-    _check_complete(members, ("base", *(paraphrases or ["equiv_type1"])[:1]))
-    base, other = members["base"], members[paraphrases[0]]
+def _check_labels(
+    name: str, base: language.Instance, there: Mapping[str, language.Instance]
+) -> None:
+    if base.label is language.Verdict.UNKNOWN:
+        raise UserError("the base of the group is Unknown; expected True or False")
+    for edit in CONTRAST_SETS[name]:
+        label, expected = there[edit.version].label, edit.expected(base.label)
+        if label is not expected:
+            raise UserError(
+                f"{edit.version} has the label {label}; expected {expected}, since the base is "
+                f"{base.label}"
+            )
+
+
+def _equivalence(base: language.Instance, other: language.Instance) -> str:
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
             f"{shortened(other.theory_id, 60)!r} is not a paraphrase of its base; expected the "
             "same facts and statement, and the contrapositives of all rules, or two rules merged"
         )
-    return [
-        replace(one, set=name, group=group, base_label=base.label)
-        for one, group in ((base, "base"), (other, "paraphrase"))
-    ]
-
-
-def _check_complete(members: Mapping[str, language.Instance], expected: Iterable[str]) -> None:
-    known = list(expected)
-    if set(members) != set(known):
-        group = next(iter(members.values())).theory_id
-        raise UserError(
-            f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
-            f"expected {', '.join(known)}"
-        )
+    return name

@@ -55,10 +55,6 @@ class Words:
         )
         return cls(names(), adjectives, relations)
 
-    def people(self, rng: random.Random) -> list[str]:
-        """The people in one theory."""
-        return some(rng, self.names, PEOPLE)
-
     def predicate(self, rng: random.Random, people: list[str]) -> Predicate:
         """A predicate about one or two of these people."""
         if happens(rng, RELATIONS):
@@ -88,7 +84,7 @@ class Sampled:
 
 def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERATORS) -> Sampled:
     """A theory in which each body is one literal, or literals joined by an allowed operator."""
-    people = words.people(rng)
+    people = some(rng, words.names, PEOPLE)
     low, high = PREDICATES
     number = low + below(rng, high - low + 1)
     different: dict[Predicate, None] = {}

@@ -12,7 +12,7 @@ A proof set is minimal if all of its sentences are needed. A conclusion that fol
 ways has several minimal sets of different sizes; the paper's G(T, s) is one, it is not said which.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,27 +85,22 @@ def verdict(theory: Theory, statement: Literal) -> Verdict:
 
 def clauses_of(theory: Theory, numbers: Mapping[Predicate, int]) -> list[Clause]:
     """The theory in conjunctive normal form, each clause with the index of its sentence."""
-    return [
-        Clause(literals, place)
-        for place, sentence in enumerate(theory.sentences)
-        for literals in _written(sentence, numbers)
-    ]
 
-
-def _written(
-    sentence: Literal | Rule, numbers: Mapping[Predicate, int]
-) -> Iterable[tuple[int, ...]]:
     def number(literal: Literal) -> int:
         found = numbers[literal.predicate]
         return found if literal.positive else -found
 
-    if isinstance(sentence, Literal):
-        return [(number(sentence),)]
-    denied = [-number(literal) for literal in sentence.body]
-    bodies = [tuple(denied)] if sentence.operator == "and" else [(one,) for one in denied]
-    return [
-        tuple(dict.fromkeys((*body, number(head)))) for body in bodies for head in sentence.head
-    ]
+    clauses = []
+    for place, one in enumerate(theory.sentences):
+        rule = one if isinstance(one, Rule) else Rule((), (one,))
+        denied = [-number(literal) for literal in rule.body]
+        bodies = [denied] if rule.operator == "and" else [[each] for each in denied]
+        clauses += [
+            Clause(tuple(dict.fromkeys((*body, number(head)))), place)
+            for body in bodies
+            for head in rule.head
+        ]
+    return clauses
 
 
 def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause] | None]:
@@ -133,20 +128,22 @@ def propagate(clauses: Sequence[Clause]) -> tuple[dict[int, Clause], list[Clause
 
 def parts(clauses: Sequence[Clause]) -> list[tuple[set[int], list[Clause]]]:
     """Parts of the clauses that share no predicate, by predicates (UserError: too many of them)."""
-    found: list[tuple[set[int], list[Clause]]] = []
+    together: dict[int, set[int]] = {}
     for clause in clauses:
-        predicates = set(map(abs, clause.literals))
-        joined = [part for part in found if part[0] & predicates]
-        members = [one for _, others in joined for one in others]
-        merged = (predicates.union(*(others for others, _ in joined)), [*members, clause])
-        found = [*(part for part in found if part not in joined), merged]
-    most = max((len(predicates) for predicates, _ in found), default=0)
+        predicates = {abs(literal) for literal in clause.literals}
+        joined = predicates.union(*(together.get(one, ()) for one in predicates))
+        together.update(dict.fromkeys(joined, joined))
+    most = max(map(len, together.values()), default=0)
     if most > MOST_PREDICATES:
         raise UserError(
             f"{most} predicates of the theory depend on each other; expected at most "
             f"{MOST_PREDICATES}, of which every assignment can be tried"
         )
-    return found
+    found = {min(joined): joined for joined in together.values()}
+    return [
+        (joined, [clause for clause in clauses if abs(clause.literals[0]) in joined])
+        for joined in found.values()
+    ]
 
 
 def satisfiable(clauses: Sequence[Clause]) -> bool:

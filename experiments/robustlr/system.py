@@ -1,25 +1,24 @@
 """Systems that give the questions of RobustLR to every command."""
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from interp import PromptSet, System, UserError
 from interp.extend import shortened
 from interp.extend.prompts import ALONE
+from interp.extend.training import Split
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
-    EditPairMaker,
-    GroupMaker,
+    edit_pairs,
+    evaluation_set,
     pairs_of_all,
 )
-from interp_experiments.robustlr.language import Instance
-from interp_experiments.robustlr.learning import SPLITS, TheoryMaker
+from interp_experiments.robustlr.language import Groups, Instance
+from interp_experiments.robustlr.learning import SPLITS, training_set
 from interp_experiments.robustlr.prompts import (
     DECISIVE,
     STRATA,
-    Maker,
     demonstrations,
     made_by,
     to_prompt,
@@ -43,16 +42,16 @@ class RobustLR(System):
     """Groups of instances, either generated or read from data in the authors' format."""
 
     name: str
+    sets: Callable[[int, Split], Sequence[Groups]]
+    """The sets that a seed gives; of a training set, those of a split."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What describes generated prompts."""
+    read: Callable[[str], Sequence[Instance]] = load_published
+    """Gives the instances in published data."""
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can use them."""
 
     default_limit = DEFAULT_LIMIT
-
-    @abstractmethod
-    def _makers(self, seed: int) -> Sequence[Maker]: ...
-
-    def _description(self) -> dict[str, str]:
-        return {}
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from `data` in the authors' format.
@@ -62,33 +61,27 @@ class RobustLR(System):
         """
         messages = demonstrations() if self.shown else ALONE
         if data is None:
-            return made_by(
-                self._makers(seed),
-                messages,
-                system=self.name,
-                seed=seed,
-                description={"data": "generated", **self._description()},
-            )
-        prompts = [to_prompt(one, messages) for one in self.read(data)]
-        return PromptSet(
+            description = {"data": "generated", **self.told}
+            sets = self.sets(seed, "test")
+            return made_by(sets, messages, system=self.name, seed=seed, description=description)
+        return replace(
+            PromptSet.of([to_prompt(one, messages) for one in self.read(data)]),
             system=self.name,
-            sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
             strata=STRATA,
-            build=prompts.__getitem__,
-            numbers=range(len(prompts)),
             seed=seed,
             description={"data": data},
             whole_groups=False,
             decisive=DECISIVE,
         )
 
-    def read(self, data: str) -> Sequence[Instance]:
-        """The instances in published data."""
-        return load_published(data)
-
     def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """All generated instances with the authors' columns and the column `set`."""
-        return rows_of(self._makers(seed))
+        """All generated instances with the authors' columns and `set`; `split` of training sets."""
+        import pandas as pd
+
+        if "split" not in self.told:
+            return rows_of(self.sets(seed, "test"))
+        splits = [rows_of(self.sets(seed, split)).assign(split=split) for split in SPLITS]
+        return pd.concat(splits, ignore_index=True)
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The F1 scores measured: in domain, with distractors, and by evaluation set."""
@@ -97,82 +90,70 @@ class RobustLR(System):
         return {f"f1_{name}": value for name, value in {**scores, **measured["f1"]}.items()}
 
 
-@dataclass(frozen=True)
-class EvaluationSets(RobustLR):
-    """The six evaluation sets at their published sizes (Section 3, Table 8)."""
+def evaluation(
+    name: str, vocabulary: Vocabulary = "real", *, distractors: bool = False, shown: bool = False
+) -> RobustLR:
+    """The six evaluation sets at their published sizes (Section 3, Table 8).
 
-    vocabulary: Vocabulary = "real"
-    distractors: bool = False
-    """Whether theories keep sentences that decide nothing."""
+    With `distractors`, theories keep sentences that decide nothing.
+    """
 
-    def _description(self) -> dict[str, str]:
-        return {"vocabulary": self.vocabulary, "distractors": str(self.distractors)}
+    def sets(seed: int, _: Split) -> list[Groups]:
+        words = Words.of(vocabulary)
+        return [evaluation_set(a, seed, words, distractors=distractors) for a in EVALUATION_SETS]
 
-    def _makers(self, seed: int) -> Sequence[Maker]:
-        words = Words.of(self.vocabulary)
-        return [GroupMaker(name, seed, words, self.distractors) for name in EVALUATION_SETS]
-
-
-@dataclass(frozen=True)
-class TrainingSet(RobustLR):
-    """A training set with its splits; its prompts are those of the test split (Section 5)."""
-
-    set: str = "All"
-    distractors: int | None = None
-    """Give each statement its own theory, with at most this many sentences that do not decide the
-    statement; with None, six statements share a whole theory, as published."""
-
-    def _description(self) -> dict[str, str]:
-        return {"split": "test"}
-
-    def _makers(self, seed: int) -> Sequence[Maker]:
-        return [TheoryMaker(self.set, "test", seed, self.distractors)]
-
-    def dataset(self, *, seed: int) -> "pd.DataFrame":
-        """All generated instances with the authors' columns and the columns `set` and `split`."""
-        import pandas as pd
-
-        makers = {split: TheoryMaker(self.set, split, seed, self.distractors) for split in SPLITS}
-        splits = [rows_of([maker]).assign(split=split) for split, maker in makers.items()]
-        return pd.concat(splits, ignore_index=True)
+    told = {"vocabulary": vocabulary, "distractors": str(distractors)}
+    return RobustLR(name, sets, told, shown=shown)
 
 
-@dataclass(frozen=True)
-class EditPairs(RobustLR):
+def training(name: str, of: str = "All", distractors: int | None = None) -> RobustLR:
+    """A training set with its splits; its prompts are those of the test split (Section 5).
+
+    With `distractors`, each statement has its own theory, with at most this many sentences that do
+    not decide it; with None, six statements share a whole theory, as published.
+    """
+
+    def sets(seed: int, split: Split) -> list[Groups]:
+        return [training_set(of, split, seed, distractors)]
+
+    return RobustLR(name, sets, {"split": "test"})
+
+
+def edited_sets(seed: int, _: Split) -> list[Groups]:
     """Each base theory of the contrast sets, paired with each edit that changes its label."""
-
-    def _makers(self, seed: int) -> Sequence[Maker]:
-        words = Words.of("real")
-        return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
-
-    def read(self, data: str) -> Sequence[Instance]:
-        """The pairs among published groups (UserError: no edit has another label than its base)."""
-        pairs = pairs_of_all(load_published(data))
-        if not pairs:
-            raise UserError(
-                f"no group in {shortened(data)} has an edit whose label differs from its "
-                "base's; expected a contrast set (C-CS, D-CS or N-CS)"
-            )
-        return pairs
+    words = Words.of("real")
+    sets = [evaluation_set(name, seed, words, distractors=False) for name in CONTRAST_SETS]
+    return [edit_pairs(one) for one in sets]
 
 
-def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
-    """All instances of the makers with the authors' columns and the column `set`."""
+def published_pairs(data: str) -> Sequence[Instance]:
+    """The pairs among published groups (UserError: no edit has another label than its base)."""
+    pairs = pairs_of_all(load_published(data))
+    if not pairs:
+        raise UserError(
+            f"no group in {shortened(data)} has an edit whose label differs from its "
+            "base's; expected a contrast set (C-CS, D-CS or N-CS)"
+        )
+    return pairs
+
+
+def rows_of(sets: Sequence[Groups]) -> "pd.DataFrame":
+    """All instances of the sets with the authors' columns and the column `set`."""
     import pandas as pd
 
-    groups = (maker.group(index) for maker in makers for index in range(len(maker)))
+    groups = (one.group(index) for one in sets for index in range(one.number))
     rows = ({**to_row(one), "set": one.set} for group in groups for one in group)
     return pd.DataFrame(rows, columns=[*COLUMNS, "set"])
 
 
-system = EvaluationSets("robustlr")
-distractors = EvaluationSets("robustlr-distractors", distractors=True)
-nonce = EvaluationSets("robustlr-nonce", vocabulary="nonce")
-prompted = EvaluationSets("robustlr-prompted", shown=True)
-negation = TrainingSet("robustlr-not", set="NOT")
-conjunction = TrainingSet("robustlr-and-not", set="AND+NOT")
-disjunction = TrainingSet("robustlr-or-not", set="OR+NOT")
-everything = TrainingSet("robustlr-all")
-edits = EditPairs("robustlr-edits")
-bare = TrainingSet("robustlr-bare", distractors=0)
-short = TrainingSet("robustlr-short", distractors=SHORT)
+system = evaluation("robustlr")
+distractors = evaluation("robustlr-distractors", distractors=True)
+nonce = evaluation("robustlr-nonce", "nonce")
+prompted = evaluation("robustlr-prompted", shown=True)
+negation = training("robustlr-not", "NOT")
+conjunction = training("robustlr-and-not", "AND+NOT")
+disjunction = training("robustlr-or-not", "OR+NOT")
+everything = training("robustlr-all")
+edits = RobustLR("robustlr-edits", edited_sets, read=published_pairs)
+bare = training("robustlr-bare", distractors=0)
+short = training("robustlr-short", distractors=SHORT)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from interp import UserError
-from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
+from interp_experiments.robustlr.language import Literal, Operator, Rule, Theory, Verdict
 from interp_experiments.robustlr.solver import clauses_of
 
 TRUE, FALSE, UNKNOWN = Verdict.TRUE, Verdict.FALSE, Verdict.UNKNOWN
@@ -82,37 +81,27 @@ def editable(theory: Theory, rule: Rule, name: str) -> bool:
 
 def edited(theory: Theory, rule: Rule, unseen: Literal, edit: Edit) -> Theory:
     """The theory with one edit; every other sentence keeps its wording and its place."""
-    changed = theory.with_rule(rule, _rule(rule, unseen, edit))
-    return replace(changed, facts=_facts(theory.facts, rule, unseen, edit))
-
-
-def _rule(rule: Rule, unseen: Literal, edit: Edit) -> Rule:
-    rule = replace(rule, head=tuple(one.negated for one in rule.head) if edit.denies else rule.head)
-    match edit.body:
-        case "p":
-            return rule
-        case "not p":
-            return replace(rule, body=tuple(one.negated for one in rule.body))
-        case "p and t":
-            return replace(rule, body=(*rule.body, unseen), operator="and")
-        case "p or t":
-            return replace(rule, body=(*rule.body, unseen), operator="or")
-
-
-def _facts(
-    facts: tuple[Literal, ...], rule: Rule, unseen: Literal, edit: Edit
-) -> tuple[Literal, ...]:
-    match edit.facts:
-        case "p":
-            return facts
-        case "p, t":
-            return (*facts, unseen)
-        case "p, not t":
-            return (*facts, unseen.negated)
-        case "not p, not t":
-            denied = tuple(one.negated if one in rule.body else one for one in facts)
-            absent = tuple(one.negated for one in rule.body if one not in facts)
-            return (*denied, *absent, unseen.negated)
+    denied = tuple(one.negated for one in rule.body)
+    parts: dict[str, tuple[tuple[Literal, ...], Operator]] = {
+        "p": (rule.body, rule.operator),
+        "not p": (denied, rule.operator),
+        "p and t": ((*rule.body, unseen), "and"),
+        "p or t": ((*rule.body, unseen), "or"),
+    }
+    facts = {
+        "p": theory.facts,
+        "p, t": (*theory.facts, unseen),
+        "p, not t": (*theory.facts, unseen.negated),
+        "not p, not t": (
+            *(one.negated if one in rule.body else one for one in theory.facts),
+            *(one.negated for one in rule.body if one not in theory.facts),
+            unseen.negated,
+        ),
+    }
+    body, operator = parts[edit.body]
+    head = tuple(one.negated for one in rule.head) if edit.denies else rule.head
+    changed = theory.with_rule(rule, replace(rule, body=body, head=head, operator=operator))
+    return replace(changed, facts=facts[edit.facts])
 
 
 EQUIVALENCE_SETS = {"C-ES": "equiv_type1", "D1-ES": "equiv_type2", "D2-ES": "equiv_type3"}
@@ -123,23 +112,16 @@ follow the order of the paper's equivalences."""
 def contrapositive(rule: Rule) -> Rule:
     """Write p ⇒ q as ¬q ⇒ ¬p.
 
-    By De Morgan's laws, a body with "or" becomes a head with "and", and vice versa.
-
-    Raises:
-        UserError: the body is joined by "and": its negation would be a disjunction after "then".
+    By De Morgan's laws, a body with "or" becomes a head with "and", and vice versa. A body joined
+    by "and" has no contrapositive in the language: it would be a disjunction after "then".
     """
-    if len(rule.body) > 1 and rule.operator == "and":
-        raise UserError(
-            f"the contrapositive of {rule} has a disjunction in its head, which the language "
-            "lacks; expected a body of one literal or of literals joined by or"
-        )
     body = tuple(one.negated for one in rule.head)
     head = tuple(one.negated for one in rule.body)
     return replace(rule, body=body, head=head, operator="or" if len(body) > 1 else "and")
 
 
 def contraposed(theory: Theory) -> Theory:
-    """The theory with the contrapositive of every rule (C-ES); raises as `contrapositive`."""
+    """The theory with the contrapositive of every rule (C-ES)."""
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 
 

@@ -16,7 +16,6 @@ from interp_experiments.logical_forms.effects import (
     pooled_contrasts,
 )
 from interp_experiments.logical_forms.findings import first_screen
-from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
 
@@ -57,7 +56,7 @@ def test_a_difference_that_goes_through_perplexity_is_found():
 def test_contrasts_of_few_models_are_those_of_statsmodels_with_errors_by_interpretation(models):
     rows = made_up(models).drop(index=[3, 40])
     found = confirmatory(of_rows(rows))
-    assert found.models < MIN_GROUPS
+    assert not found.model.random
     valid = rows[rows["gold"] == "Yes"]
     for factor in FACTORS:
         for row in found.tests[found.tests["factor"] == factor].to_dict("records"):
@@ -91,7 +90,7 @@ def test_a_difference_is_that_of_the_means_beside_it():
 @pytest.mark.slow
 def test_of_several_models_each_is_one_observation(results):
     found = confirmatory(results)
-    assert found.models >= MIN_GROUPS
+    assert found.model.random
     valid = results.pooled("questions", valid=True)
     means = valid.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
     expected = stats.ttest_rel(means["none"], means["box"])

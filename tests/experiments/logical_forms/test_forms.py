@@ -16,10 +16,9 @@ from interp_experiments.logical_forms.forms import (
 from interp_experiments.logical_forms.language import Event, clause, sentence
 from interp_experiments.logical_forms.logic import (
     Argument,
-    Binary,
-    Modal,
-    Not,
+    Formula,
     entails,
+    negated,
     structures,
 )
 from interp_experiments.logical_forms.system import crossed
@@ -27,6 +26,22 @@ from interp_experiments.logical_forms.system import crossed
 JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
 FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}
 MODALITY_NAMES = {"none": "none", "box": "box", "dia": "diamond"}
+
+
+def box(formula):
+    return Formula("□", (formula,))
+
+
+def diamond(formula):
+    return Formula("◇", (formula,))
+
+
+def implies(*parts):
+    return Formula("→", parts)
+
+
+def either(*parts):
+    return Formula("∨", parts)
 
 
 def table_a1():
@@ -55,7 +70,7 @@ def test_in_the_crossed_set_a_conclusions_wording_tells_nothing():
         assert form.valid() == (form.side == "theorem")
         other = forms[(place + 24) % 48]  # of the same form, with the other wording
         assert (form.modality, form.group) == (other.modality, other.group)
-        denials = [isinstance(one.argument.conclusion, Not) for one in (form, other)]
+        denials = [one.argument.conclusion.sign == "¬" for one in (form, other)]
         assert sorted(denials) == [False, True]
     prompts = crossed.prompts(seed=0, data=None).spread(24)
     prompts.check()
@@ -109,20 +124,20 @@ def test_the_wording_of_the_distribution_forms():
 
 def test_a_formula_without_a_wording_is_refused():
     with pytest.raises(ValueError, match="□p"):
-        clause(Modal("□", Modal("□", P)), JANE_AND_JOHN)
+        clause(box(box(P)), JANE_AND_JOHN)
 
 
 @pytest.mark.parametrize(
     ("premises", "conclusion", "valid"),
     [
-        ((Modal("□", Binary("→", P, Q)), Modal("□", P)), Modal("□", Q), True),  # axiom K
-        ((Modal("□", P),), Modal("◇", P), True),  # what is necessary is possible
-        ((Modal("□", P),), P, False),  # the actual world may be an impossible one
-        ((Modal("◇", P),), Modal("□", P), False),
-        ((Modal("□", Binary("∨", P, Q)),), Binary("∨", Modal("□", P), Modal("□", Q)), False),
-        ((Modal("◇", Binary("∨", P, Q)),), Binary("∨", Modal("◇", P), Modal("◇", Q)), True),
-        ((Not(Modal("□", P)),), Modal("◇", Not(P)), True),
-        ((P, Not(P)), Q, True),
+        ((box(implies(P, Q)), box(P)), box(Q), True),  # axiom K
+        ((box(P),), diamond(P), True),  # what is necessary is possible
+        ((box(P),), P, False),  # the actual world may be an impossible one
+        ((diamond(P),), box(P), False),
+        ((box(either(P, Q)),), either(box(P), box(Q)), False),
+        ((diamond(either(P, Q)),), either(diamond(P), diamond(Q)), True),
+        ((negated(box(P)),), diamond(negated(P)), True),
+        ((P, negated(P)), Q, True),
     ],
 )
 def test_known_truths_of_modal_logic(premises, conclusion, valid):

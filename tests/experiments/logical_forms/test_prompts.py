@@ -2,7 +2,9 @@ import dataclasses
 
 import pytest
 
+import interp
 from interp.errors import UserError
+from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.prompts.systems import find_system
 from interp_experiments.logical_forms.language import (
     INTERPRETATIONS,
@@ -81,15 +83,6 @@ def test_an_outline_is_part_of_what_the_prompt_says_and_draws_the_same():
     assert whole.spread(40, 3).numbers == built.spread(40, 3).numbers
 
 
-@pytest.mark.slow
-def test_every_set_has_the_same_interpretations():
-    drawn = [
-        list(dict.fromkeys(p.factors["interpretation"] for p in generated(chosen).spread(pairs)))
-        for chosen, pairs in ((system, 60), (nonsense, 60), (introduction, 15), (distribution, 35))
-    ]
-    assert all(len(names) == 5 and names == drawn[0] for names in drawn)
-
-
 def test_the_extra_sets():
     assert (len(generated(introduction)), len(generated(distribution))) == (3_000, 7_000)
     for chosen in (introduction, distribution):
@@ -106,15 +99,11 @@ def test_the_strict_reading_changes_one_form_and_no_text():
     assert strictly[7].factors["formula"] == "¬□p→□q, ¬□q ⊬ □p"
 
 
-def test_seeds():
-    assert interpretations(0) == interpretations(0)
-    assert interpretations(0) != interpretations(1)
-
-
 def test_there_are_enough_words_and_none_twice():
     assert len(set(names())) == len(names()) >= 200
     assert len(set(verb_phrases())) == len(verb_phrases()) >= 204
     assert all(phrase.split()[0].endswith("ing") for phrase in verb_phrases())
+    assert interpretations(0) == interpretations(0) != interpretations(1)
     for one in interpretations(0):
         assert one["p"].name != one["q"].name
         assert one["p"].phrase != one["q"].phrase
@@ -152,3 +141,34 @@ def test_published_data_do_not_exist():
 def test_every_command_finds_the_systems():
     for chosen in (system, strict, nonsense, introduction, distribution):
         assert find_system(chosen.name) is chosen
+
+
+@pytest.mark.parametrize(
+    ("system", "forms", "segments"),
+    [
+        ("logical-forms", 24, ("premise1", "premise2", "conclusion")),
+        ("logical-forms-introduction", 3, ("premise1", "conclusion")),
+    ],
+)
+def test_donors_are_the_same_form_about_other_events(system, forms, segments):
+    prompts = interp.load_prompts(system, limit=24)
+    for number, prompt in zip(prompts.numbers, with_donors(prompts, count=4), strict=True):
+        donors = donors_of(prompt, "instance")
+        assert len({donor.name for donor in donors}) == 4
+        for donor in donors:
+            assert tuple(donor.segments) == segments
+            # All of a donor's segments together are the prompt of the donor itself.
+            interpretation = int(donor.name.removeprefix("LOGIC_")) - 1
+            whole = prompts.build(interpretation * forms + number % forms)
+            assert mixed(prompt, donor).text == whole.text
+            for atom in "pq":
+                event = f"{prompt.factors[f'name_{atom}']} is {prompt.factors[f'phrase_{atom}']}"
+                assert event not in donor.segments["premise1"]
+
+
+def test_a_theorem_and_its_fallacy_have_donors_of_the_same_events():
+    pairs = {}
+    for prompt in with_donors(interp.load_prompts("logical-forms", limit=6), count=4):
+        names = [donor.name for donor in donors_of(prompt, "instance")]
+        pairs.setdefault(prompt.pair_id, []).append(names)
+    assert all(one == other for one, other in pairs.values())

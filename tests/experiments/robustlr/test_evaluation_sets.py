@@ -11,8 +11,8 @@ from interp.errors import UserError
 from interp.prompts.systems import load_prompts
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
-    EditPairMaker,
-    GroupMaker,
+    edit_pairs,
+    evaluation_set,
     pairs_of,
     pairs_of_all,
     sources,
@@ -38,7 +38,7 @@ P, Q, R = (Literal(Predicate(word, "Anna")) for word in ("tall", "kind", "shy"))
 
 
 def groups(name, *, distractors=True, words=REAL, seed=0):
-    maker = GroupMaker(name, seed, words, distractors)
+    maker = evaluation_set(name, seed, words, distractors=distractors)
     return [maker.group(index) for index in range(GROUPS)]
 
 
@@ -119,8 +119,6 @@ def test_contrapositives_by_hand():
     assert contrapositive(Rule((P,), (Q,))) == Rule((Q.negated,), (P.negated,))
     assert contrapositive(Rule((P, R), (Q,), "or")) == Rule((Q.negated,), (P.negated, R.negated))
     assert contrapositive(Rule((P,), (Q, R))) == Rule((Q.negated, R.negated), (P.negated,), "or")
-    with pytest.raises(UserError, match=r"tall\(Anna\) ∧ shy\(Anna\) → kind\(Anna\)"):
-        contrapositive(Rule((P, R), (Q,)))
 
 
 def digest(words):
@@ -155,7 +153,7 @@ def test_nonce_words_stand_for_real_ones_in_the_same_theories():
 
 
 def test_sets_are_as_large_as_whole_groups_allow():
-    sizes = {name: len(GroupMaker(name, 0, REAL)) for name in EVALUATION_SETS}
+    sizes = {name: evaluation_set(name, 0, REAL).number for name in EVALUATION_SETS}
     assert sizes == {"C-CS": 2857, "D-CS": 2857, "N-CS": 5000} | dict.fromkeys(
         EQUIVALENCE_SETS, 10_000
     )
@@ -163,9 +161,9 @@ def test_sets_are_as_large_as_whole_groups_allow():
 
 @pytest.mark.parametrize("name", CONTRAST_SETS)
 def test_a_pair_is_a_base_and_an_edit_of_another_label(name):
-    groups = GroupMaker(name, 0, REAL, distractors=False)
-    maker = EditPairMaker(groups)
-    in_group = len(maker) // len(groups)
+    groups = evaluation_set(name, 0, REAL, distractors=False)
+    maker = edit_pairs(groups)
+    in_group = maker.number // groups.number
     made = [maker.group(index) for index in range(2 * in_group)]
     wanted = [pair for place in range(2) for pair in pairs_of(groups.group(place))]
     assert made == wanted
@@ -175,16 +173,14 @@ def test_a_pair_is_a_base_and_an_edit_of_another_label(name):
         assert base.theory_id == edit.theory_id == maker.theory_id(index)
 
 
-class Few(GroupMaker):
+def few(name):
     """Two groups instead of thousands."""
-
-    def __len__(self):
-        return 2
+    return replace(evaluation_set(name, 0, REAL, distractors=False), number=2)
 
 
 def test_groups_in_the_authors_columns_become_pairs(tmp_path):
     file = tmp_path / "neg_contrast.csv"
-    frame = rows_of([Few("N-CS", 0, REAL, distractors=False)])
+    frame = rows_of([few("N-CS")])
     assert len(frame) == 8  # two groups of four
     frame.drop(columns="set").to_csv(file, index=False)
     prompts = edits.prompts(seed=0, data=str(file))
@@ -195,7 +191,7 @@ def test_groups_in_the_authors_columns_become_pairs(tmp_path):
 def test_groups_without_another_label_are_refused(tmp_path):
     """The members of an equivalence set all have one label."""
     file = tmp_path / "contra_equiv.csv"
-    frame = rows_of([Few("C-ES", 0, REAL, distractors=False)])
+    frame = rows_of([few("C-ES")])
     frame.iloc[:2].drop(columns="set").to_csv(file, index=False)  # one group
     with pytest.raises(UserError, match=r"contra_equiv\.csv\b.*label"):
         edits.prompts(seed=0, data=str(file))

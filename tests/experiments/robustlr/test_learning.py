@@ -6,6 +6,7 @@ import pytest
 from interp.errors import UserError
 from interp.training.spec import find_training
 from interp_experiments.robustlr import learning
+from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
@@ -38,7 +39,7 @@ def test_defaults_are_the_papers():
 
 
 def theories(name, split="train", number=40):
-    maker = learning.TheoryMaker(name, split, 0)
+    maker = learning.training_set(name, split, 0)
     return [maker.group(index) for index in range(number)]
 
 
@@ -71,7 +72,7 @@ def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
 def test_splits_share_no_theory(distractors):
     found = {}
     for split in learning.SPLITS:
-        maker = learning.TheoryMaker("NOT", split, 0, distractors)
+        maker = learning.training_set("NOT", split, 0, distractors)
         made = {maker.group(index)[0].theory for index in range(100)}
         assert {learning.split_of(theory) for theory in made} == {split}
         found[split] = {frozenset(map(str, theory.sentences)) for theory in made}
@@ -88,18 +89,18 @@ def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
 WORDS = Words.of("real")
 
 
-def short(split="train", distractors=0, number=90):
-    maker = learning.TheoryMaker("All", split, 0, distractors)
-    return [one for index in range(number) for one in maker.group(index)]
-
-
 @pytest.mark.parametrize("distractors", [0, 3])
-def test_labels_are_the_solvers_and_come_in_turn(distractors):
-    instances = short(distractors=distractors)
+def test_labels_of_short_theories_are_the_solvers_and_come_in_turn(distractors):
+    maker = learning.training_set("All", "train", 0, distractors)
+    instances = [one for index in range(90) for one in maker.group(index)]
     assert Counter(one.label for one in instances) == dict.fromkeys(Verdict, 30)
+    others = set()
     for one in instances:
         assert verdict(one.theory, one.statement) is one.label
         assert one.statement.predicate in one.theory.predicates()
+        needed = sources(one.theory, one.statement)
+        others.add(len(one.theory.sentences) - len(needed) if needed else 0)
+    assert others == set(range(distractors + 1))
 
 
 def test_a_number_of_other_sentences_is_kept():

@@ -4,8 +4,8 @@ import re
 import pytest
 
 from interp.errors import UserError
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
-from interp_experiments.robustlr.learning import TheoryMaker
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, evaluation_set
+from interp_experiments.robustlr.learning import training_set
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.sampling import Words
 from interp_experiments.robustlr.system import system
@@ -14,7 +14,7 @@ REAL = Words.of("real")
 
 
 def made(*names, number=3):
-    makers = [GroupMaker(name, 0, REAL) for name in names]
+    makers = [evaluation_set(name, 0, REAL) for name in names]
     return [one for maker in makers for i in range(number) for one in maker.group(i)]
 
 
@@ -55,7 +55,7 @@ def test_a_folder_may_hold_several_edits_of_one_theory(tmp_path):
 
 
 def test_rows_without_a_theory_id_stand_alone(tmp_path):
-    group = TheoryMaker("All", "train", 0).group(0)
+    group = training_set("All", "train", 0).group(0)
     rows = [to_row(one) for one in group]
     for name, columns, header in (
         ("hub.csv", COLUMNS[:3], True),

@@ -94,6 +94,9 @@ def test_averages_are_of_all_sets_of_a_kind_or_as_printed(rows):
     assert table.loc["right", "D-CS"] == 1.0
     assert pd.isna(table.loc["right", "average"])
     assert table.loc["human", "average"] == 0.88
+    uneven = rows[rows["pair_id"] != rows.loc[rows["set"] == "C-CS", "pair_id"].iloc[0]]
+    same = tables.sets(uneven, "contrast").set_index("model").loc["same"]
+    assert same["average"] == pytest.approx(same[["C-CS", "D-CS", "N-CS"]].mean())
     assert tables.sets(rows, "equivalence", 4, 5).set_index("model").loc["human", "average"] == 0.91
     roberta = table.loc["roberta-large"].set_index("training").loc["NOT"]
     assert roberta[["average", "C-CS", "D-CS", "N-CS"]].tolist() == [0.39, 0.39, 0.45, 0.34]

@@ -11,9 +11,10 @@ from interp.models.kinds import CLASSIFIER
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.outputs import fixed_answers
-from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, GroupMaker
+from interp_experiments.robustlr import evaluation_sets
+from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS, evaluation_set
 from interp_experiments.robustlr.language import Instance, Verdict
-from interp_experiments.robustlr.learning import TheoryMaker
+from interp_experiments.robustlr.learning import training_set
 from interp_experiments.robustlr.prompts import OPTIONS, SHOWN, demonstrations, to_prompt
 from interp_experiments.robustlr.published import literal_of, theory_of
 from interp_experiments.robustlr.sampling import Words
@@ -26,7 +27,7 @@ REAL = Words.of("real")
 
 
 def test_a_prompt_by_hand():
-    maker = GroupMaker("D-CS", 0, REAL, distractors=False)
+    maker = evaluation_set("D-CS", 0, REAL, distractors=False)
     instance = maker.group(1)[2]
     prompt = to_prompt(instance)
     theory = instance.theory
@@ -117,7 +118,7 @@ NAMES = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not
 
 
 def test_models_of_other_kinds_read_prompts_without_demonstrations():
-    instance = GroupMaker("N-CS", 0, REAL, distractors=False).group(0)[0]
+    instance = evaluation_set("N-CS", 0, REAL, distractors=False).group(0)[0]
     asked = to_prompt(instance)
     scores = interp.evaluate(text_to_text("t5"), [asked])
     assert set(scores.option_probabilities["option"]) == {"True", "False", "Unknown"}
@@ -138,11 +139,7 @@ def test_a_classifiers_classes_are_the_options():
 
 
 def test_rows_in_the_authors_columns():
-    class Few(GroupMaker):
-        def __len__(self):
-            return 2
-
-    frame = rows_of([Few(name, 0, REAL) for name in EVALUATION_SETS])
+    frame = rows_of([replace(evaluation_set(n, 0, REAL), number=2) for n in EVALUATION_SETS])
     assert len(frame) == 2 * (7 + 7 + 4 + 2 + 2 + 2)
     ids = frame["theory_id"].tolist()
     assert ids[:3] == ["C-CS-00000_conj0", "C-CS-00000_conj1", "C-CS-00000_conj2"]
@@ -158,7 +155,7 @@ def test_rows_in_the_authors_columns():
         assert found == ("False", "True")[row.label]
         assert len(row.proofs.split()) == len(places)
     assert set(frame.loc[frame["label"] == 2, "proof_deps"]) == {"-1"}
-    training = rows_of([type("Few", (TheoryMaker,), {"__len__": lambda _: 1})("NOT", "dev", 0)])
+    training = rows_of([replace(training_set("NOT", "dev", 0), number=1)])
     assert training["label"].tolist() == [1, 1, 0, 0, 2, 2]
     assert set(training["theory_id"]) == {""}
 
@@ -169,10 +166,10 @@ def test_unknown_data_are_refused_in_words(tmp_path):
 
 
 def test_a_limit_makes_only_the_groups_that_it_takes(monkeypatch):
-    made = []
-    group = GroupMaker.group
+    made, sample = [], evaluation_sets.sample
     monkeypatch.setattr(
-        GroupMaker, "group", lambda maker, index: made.append(index) or group(maker, index)
+        evaluation_sets, "sample", lambda *args: made.append(args[0]) or sample(*args)
     )
     assert len(load_prompts("robustlr", limit=6)) == 24
-    assert len(made) < 20
+    # Each group is drawn by random numbers of its own.
+    assert len({id(rng) for rng in made}) < 20
