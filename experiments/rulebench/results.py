@@ -166,7 +166,7 @@ def _answer(prompt: pd.Series, rule: str) -> str | None:
 
 @cache
 def _actions() -> Mapping[str, Callable[[str], int | None]]:
-    return {one.rule.natural: one.action.result for one in string_rules().values()}
+    return {one.rule.natural: one.action.of for one in string_rules().values()}
 
 
 _PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
