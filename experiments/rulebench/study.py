@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -39,8 +39,6 @@ class RuleBenchStudy(Study):
     that can read several thousand tokens"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
     """maximum number of tokens in a text with a chain of thought"""
-    set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """the set that the data belong to, if it is not clear from the name of their folder"""
     attribution: bool = True
     """also attribute answers to the rules, in prompts with few rules"""
     skip_broken: bool = False
@@ -66,11 +64,10 @@ class RuleBenchStudy(Study):
         from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 
-        broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
         if source.data is None:
             sets = [kinship_set(source.seed), string_game_set(source.seed)]
         else:
-            sets = read_sets(Path(source.data), name=self.set_name, broken=broken)
+            sets = read_sets(Path(source.data), skip_broken=self.skip_broken)
 
         def stage(
             name: str, settings: Sequence[Setting], spec: Spec, asked: Sequence[RuleSet] = sets
