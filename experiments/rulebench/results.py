@@ -31,9 +31,6 @@ STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (T
 
 ATTRIBUTION = "attribution"
 
-CHOICES = "choices"
-"""Both answers of a question with changed rules are offered, with few rules."""
-
 SETTING = {
     "set": "the set of questions",
     "rules": "the rules shown: none, the golden rule, few or all",

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interp import Attribute, Evaluate, Generate, Spec, UserError
+from interp import Attribute, Generate, Spec, UserError
 from interp.extend import PromptSource, Stage, Study, texts
 from interp.extend.measuring import CHEAP_METHODS
-from interp_experiments.rulebench.items import Quantity, RuleSet
+from interp_experiments.rulebench.items import Quantity
 from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
@@ -18,7 +18,6 @@ from interp_experiments.rulebench.prompts import (
     QUANTITIES,
     RULES,
     THOUGHT,
-    VERSIONS,
     Setting,
 )
 
@@ -47,9 +46,6 @@ class RuleBenchStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Texts under each setting (direct, with demonstrations, with thought), and attributions.
 
-        Of generated sets whose rules have versions with changed conclusions, the answers of both
-        versions are also offered as a choice, which is read from probabilities.
-
         Raises:
             UserError: the data cannot be read or have broken items, or other demonstrations than
                 the paper's are asked for.
@@ -61,7 +57,7 @@ class RuleBenchStudy(Study):
                 "be added to all of them; omit shots, or measure the questions without them: "
                 "generate --system rulebench --shots N"
             )
-        from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
+        from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 
         if source.data is None:
@@ -69,11 +65,9 @@ class RuleBenchStudy(Study):
         else:
             sets = read_sets(Path(source.data), skip_broken=self.skip_broken)
 
-        def stage(
-            name: str, settings: Sequence[Setting], spec: Spec, asked: Sequence[RuleSet] = sets
-        ) -> Stage:
+        def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
             system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
-            prompts = system.prompts_of(asked, seed=source.seed, data=source.data)
+            prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
             return Stage(name, source.drawn(prompts, self.default_limit), spec)
 
         every = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
@@ -86,8 +80,4 @@ class RuleBenchStudy(Study):
                 stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
-        if source.data is None and FEW in settings:
-            # In the authors' data, both versions of a question may have the same answer.
-            both = [own for own in sets if own.counterfactual is not None]
-            stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)
