@@ -25,10 +25,9 @@ from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, RULES, S
 from interp_experiments.rulebench.string_game import (
     LENGTHS,
     QUESTIONS,
-    Action,
-    Condition,
-    StringGame,
+    Part,
     different,
+    game_questions,
     random_string,
     string_rules,
     vowels,
@@ -74,7 +73,7 @@ class RuleText:
         """A question about a random condition; yes and no are equally frequent."""
         condition, holds = pick(rng, conditions()), rng.random() < 0.5
         string = random_string(rng)
-        while condition.holds(string) is not holds:
+        while condition.of(string) is not holds:
             string = random_string(rng)
         return condition_exchange(condition, string)
 
@@ -87,22 +86,22 @@ class RuleText:
     @cached_property
     def _questions(self) -> PromptSet:
         """Questions about the rules on which models may be tuned."""
-        game = StringGame(self._recipe.seed, "train", QUESTIONS).rule_set
+        game = game_questions(self._recipe.seed, "train", QUESTIONS)
         system = RuleBench("rules", SETTINGS, lambda seed: game)
         return system.prompts(seed=self._recipe.seed, data=None)
 
 
-def action_exchange(action: Action, rng: random.Random) -> Exchange:
+def action_exchange(action: Part, rng: random.Random) -> Exchange:
     """A message that asks to carry out a single action on a drawn string, and its answer."""
     string = random_string(rng)
-    while (result := action.result(string)) is None:
+    while (result := action.of(string)) is None:
         string = random_string(rng)
     return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
-def condition_exchange(condition: Condition, string: str) -> Exchange:
+def condition_exchange(condition: Part, string: str) -> Exchange:
     """A message that asks whether a single condition holds, and its answer."""
-    answer = "yes" if condition.holds(string) else "no"
+    answer = "yes" if condition.of(string) else "no"
     return _exchange(f"Is it true that {condition.words}?", string, f"{PREFIX} {answer}")
 
 
@@ -117,12 +116,12 @@ def _exchange(task: str, string: str, answer: str) -> Exchange:
     return Exchange(f"{task}\nThe string is {string}.", answer)
 
 
-def actions() -> Sequence[Action]:
+def actions() -> Sequence[Part]:
     """The actions of StringGame's rules."""
     return tuple({rule.action.words: rule.action for rule in string_rules().values()}.values())
 
 
-def conditions() -> Sequence[Condition]:
+def conditions() -> Sequence[Part]:
     """The conditions of StringGame's rules."""
     by_words = {rule.condition.words: rule.condition for rule in string_rules().values()}
     return tuple(by_words.values())

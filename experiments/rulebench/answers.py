@@ -9,7 +9,7 @@ from interp.extend.prompts import Parser, Unanswered
 from interp_experiments.rulebench import items
 from interp_experiments.rulebench.denials import Found, first_given, given, last_given
 from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
-from interp_experiments.rulebench.reading import Ways, nothing, one_of, read
+from interp_experiments.rulebench.reading import Ways, one_of, read
 
 
 def parser_of(kind: items.QuestionKind, item: items.Item, labels: Sequence[str]) -> Parser:
@@ -56,7 +56,7 @@ def kinship(relative: str, person: str) -> Parser:
             return None
         return first_given(text, list(_KIN.finditer(text)), _kin_of)
 
-    ways = Ways(stated, opening, declared, _loose_kin, _KIN.finditer, _kin_of)
+    ways = Ways(stated, _loose_kin, opening, declared, _KIN.finditer, _kin_of)
     return _parser(f"kinships.kinship of {relative} to {person}", ways)
 
 
@@ -192,7 +192,7 @@ def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
 
 number = _parser(
     "numbers.number",
-    Ways(_stated_number, _opening_number, nothing, _loose_number, _later_numbers, written),
+    Ways(_stated_number, _loose_number, _opening_number, named=_later_numbers, value=written),
 )
 """The parser for StringGame; returns a number, without a decimal point if it is whole."""
 
@@ -247,7 +247,11 @@ def _loose_letter(text: str) -> Found:
 
 letter = _parser(
     "letters.letter",
-    Ways(_stated_letter, _opening_letter, nothing, _loose_letter, _LETTER.finditer, _letter_of),
+    Ways(
+        *(_stated_letter, _loose_letter, _opening_letter),
+        named=_LETTER.finditer,
+        value=_letter_of,
+    ),
 )
 """The parser for DEER and TheoremQA; returns the letter of an option, in lower case."""
 
@@ -292,7 +296,7 @@ def _loose_truth(text: str) -> Found:
 
 truth = _parser(
     "truths.truth",
-    Ways(_stated_truth, _opening_truth, nothing, _loose_truth, _TRUTH.finditer, _truth_of),
+    Ways(_stated_truth, _loose_truth, _opening_truth, named=_TRUTH.finditer, value=_truth_of),
 )
 """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
 
@@ -311,11 +315,9 @@ category = _parser(
     "categories.category",
     Ways(
         lambda segment: first_given(segment, list(_CATEGORY.finditer(segment)), _category_of),
-        nothing,
-        nothing,
         lambda text: last_given(text, list(_CATEGORY.finditer(text)), _category_of),
-        _CATEGORY.finditer,
-        _category_of,
+        named=_CATEGORY.finditer,
+        value=_category_of,
     ),
 )
 """The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
@@ -339,4 +341,4 @@ def charge(labels: tuple[str, ...]) -> Parser:
 
     # A digest keeps the name short: there can be hundreds of labels.
     digest = hashlib.sha256("\n".join(longest_first).encode()).hexdigest()[:16]
-    return _parser(f"charges.charge among {digest}", Ways(one, nothing, nothing, one))
+    return _parser(f"charges.charge among {digest}", Ways(one, one))

@@ -5,7 +5,10 @@ together and share all their children, and relatives never marry.
 """
 
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
 
 from interp_experiments.chance import pick
 
@@ -76,7 +79,7 @@ For other pairs it is undetermined, or `WORDS` has no word for it. Tests derive 
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Family:
     """People by number, with their sex, parents and spouse."""
 
@@ -102,10 +105,31 @@ class Family:
             or ("sibling" if self._are_siblings(person, relative) else None)
         )
 
-    def word(self, person: int, relative: int) -> str | None:
-        """The word that a person uses for a relative, such as "aunt"."""
-        type_ = self.relation(person, relative)
-        return word(type_, self.sexes[relative]) if type_ else None
+    @cached_property
+    def types(self) -> Mapping[tuple[int, int], str]:
+        """How the second of two people is related to the first, for all who are related."""
+        pairs = permutations(range(len(self)), 2)
+        return {pair: type_ for pair in pairs if (type_ := self.relation(*pair))}
+
+    def word(self, person: int, relative: int) -> str:
+        """The word that a person uses for a relative, such as "aunt"; empty if there is none."""
+        type_ = self.types.get((person, relative))
+        return word(type_, self.sexes[relative]) if type_ else ""
+
+    @cached_property
+    def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
+        """For each related pair, the people whose relations to both entail the pair's relation."""
+        return {
+            (first, last): [
+                person
+                for person in range(len(self))
+                if COMPOSED.get(
+                    (self.types.get((first, person), ""), self.types.get((person, last), ""))
+                )
+                == whole
+            ]
+            for (first, last), whole in self.types.items()
+        }
 
     def with_child(self, couple: tuple[int, int], sex: str) -> "Family":
         """The family, with one more child for a couple."""

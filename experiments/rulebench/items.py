@@ -1,13 +1,13 @@
 """The parts of a RuleBench set: its kind, its questions and its rules."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from interp import UserError
-from interp.extend import shortened, unknown
+from interp.extend import shortened
 from interp_experiments.rulebench.families import KINSHIPS
 
 CATEGORIES = {
@@ -30,13 +30,17 @@ class QuestionKind:
     """A kind of question."""
 
     name: str
-    gold: Callable[[str, bool | None], str]
-    """Returns the correct answer as the parser would, from an item's output and ULogic's field
-    `positive_` (None if lacking); raises UserError if the data have none."""
     asked_for: str
     """The required form of the answer, in words; the set's answers replace "{labels}"."""
-    folders: tuple[str, ...] = ()
-    """Names of the authors' folders, in lower case; empty for generated sets."""
+    answers: str = ""
+    """A pattern of the answers in the data, whose group is the answer as the parser returns it, but
+    for case; empty for generated sets."""
+    expected: str = ""
+    """What answers match the pattern, in words."""
+    field: str = "output"
+    """The field of an item that has its answer."""
+    also: tuple[str, ...] = ()
+    """Other names of its folder, in lower case."""
     few: int = 2
     """Number of noise rules when few rules are shown."""
     many: int = 29
@@ -50,89 +54,53 @@ class QuestionKind:
         """The number of noise rules for a quantity of rules."""
         return {"few": self.few, "all": self.many}.get(quantity, 0)
 
+    def gold(self, given: str) -> str:
+        """The correct answer, as the parser returns it, from what an item gives as its answer.
 
-def _kinship(output: str, _: bool | None) -> str:
-    return _among(output.lower(), KINSHIPS, "a kinship such as uncle")
-
-
-def _letter(output: str, _: bool | None) -> str:
-    return _among(output.lower(), "abcd", "a letter from a to d")
-
-
-def _category(output: str, _: bool | None) -> str:
-    found = re.match(r"\s*(O[1-6])\b", output, re.IGNORECASE)
-    return _among(found[1].lower() if found else output, CATEGORIES, "one of O1 to O6")
-
-
-def _truth(_: str, positive: bool | None) -> str:
-    if positive is None:
-        raise UserError("it has no positive_; expected true or false")
-    return str(positive).lower()
-
-
-def _charge(output: str, _: bool | None) -> str:
-    charge = output.strip()
-    if not re.search(r"[\u4e00-\u9fff]", charge):
-        raise UserError(
-            f"its output is {shortened(charge, 60)!r}; expected a criminal charge in Chinese"
-        )
-    return charge
-
-
-def _among(answer: str, known: Iterable[str], expected: str) -> str:
-    answer = answer.strip()
-    if answer not in set(known):
-        raise UserError(f"its output is {shortened(answer, 60)!r}; expected {expected}")
-    return answer
-
-
-def _number(output: str, positive: bool | None) -> str:
-    raise UserError("StringGame is generated, so no data are read for it")
+        Raises:
+            UserError: it is no answer to such a question.
+        """
+        found = re.fullmatch(self.answers, given.strip(), re.IGNORECASE | re.DOTALL)
+        if not found:
+            got = shortened(given.strip(), 60)
+            raise UserError(f"its {self.field} is {got!r}; expected {self.expected}")
+        # The charges are Chinese.
+        return found[1].lower() if found[1].isascii() else found[1]
 
 
 _A_KINSHIP = "one word for the kinship, such as uncle"
-_A_LETTER = "the letter of the correct option"
+_A_LETTER = ("the letter of the correct option", "([a-d])", "a letter from a to d")
 
-CLUTRR = QuestionKind("clutrr", _kinship, _A_KINSHIP, ("clutrr",))
+CLUTRR = QuestionKind("clutrr", _A_KINSHIP, f"({'|'.join(KINSHIPS)})", "a kinship such as uncle")
 SALAD = QuestionKind(
     "salad",
-    _category,
     "the unsafe content category of the text: "
     + ", ".join(f"{id_.upper()} ({name})" for id_, name in CATEGORIES.items()),
-    ("salad",),
+    r"(o[1-6])\b.*",
+    "one of O1 to O6",
     written=str.upper,
 )
-DEER = QuestionKind("deer", _letter, _A_LETTER, ("deer",), written=str.upper)
-THEOREMQA = QuestionKind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
-ULOGIC = QuestionKind("ulogic", _truth, "True or False", ("ulogic",), written=str.capitalize)
+DEER = QuestionKind("deer", *_A_LETTER, written=str.upper)
+THEOREMQA = QuestionKind("theoremqa", *_A_LETTER, many=4)
+ULOGIC = QuestionKind(
+    "ulogic", "True or False", "(true|false)", "true or false", "positive_", written=str.capitalize
+)
 CAIL = QuestionKind(
     "cail2018",
-    _charge,
     "one of these charges: {labels}",
-    ("law", "cail", "cail2018"),
+    r"(.*[\u4e00-\u9fff].*)",
+    "a criminal charge in Chinese",
+    also=("law", "cail"),
     few=3,
     many=19,
 )
-KINSHIP = QuestionKind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
-STRING_GAME = QuestionKind("string-game", _number, "the number")
+KINSHIP = QuestionKind("kinship", _A_KINSHIP, factors=("hops",))
+STRING_GAME = QuestionKind("string-game", "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 """The kinds in the authors' data; three kinds also have counterfactual folders."""
 
 BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
-
-
-def named(name: str) -> QuestionKind:
-    """The kind with this name or with this folder name.
-
-    Raises:
-        UserError: no kind has the name.
-    """
-    for kind in READ:
-        if name.lower() in (kind.name, *kind.folders):
-            return kind
-    raise UserError(unknown("set", name, [kind.name for kind in READ]))
-
 
 Split = Literal["train", "held-out"]
 """The split of a rule: rules for tuning models, or rules for testing them."""

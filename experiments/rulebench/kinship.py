@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise, permutations
+from itertools import pairwise
 from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
@@ -76,12 +76,12 @@ class Story:
     @property
     def words(self) -> tuple[str, ...]:
         """The kinship of each person to the previous person."""
-        return tuple(self.family.word(*pair) or "" for pair in pairwise(self.people))
+        return tuple(self.family.word(*pair) for pair in pairwise(self.people))
 
     @property
     def answer(self) -> str:
         """The kinship of the last person to the first."""
-        return self.family.word(self.people[0], self.people[-1]) or ""
+        return self.family.word(self.people[0], self.people[-1])
 
     def satisfies(self, body: Body) -> bool:
         """Whether conditions hold along some chain of people from the story's first to its last."""
@@ -92,16 +92,12 @@ class Story:
     def _leads(self, person: int, others: frozenset[int], words: tuple[str, ...]) -> bool:
         first, rest = words[0], words[1:]
         if not rest:
-            return self._words[person, self.people[-1]] == first
+            return self.family.word(person, self.people[-1]) == first
         return len(others) > len(rest) and any(
             self._leads(other, others - {other}, rest)
             for other in others
-            if other != self.people[-1] and self._words[person, other] == first
+            if other != self.people[-1] and self.family.word(person, other) == first
         )
-
-    @cached_property
-    def _words(self) -> Mapping[tuple[int, int], str | None]:
-        return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ class KinshipQuestions:
         # The numbers of hops cycle, so a smaller set consists of the first questions of a larger
         # one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
-        kin = [_Kin(families.random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
+        kin = [families.random_family(_PEOPLE, rng) for _ in range(_FAMILIES)]
         stories: dict[str, Story] = {}
         for number, each in enumerate(hops, start=1):
             story = None
@@ -141,67 +137,32 @@ class KinshipQuestions:
         """The questions with their rules, factual and counterfactual."""
         ids = {body: id_ for id_, body in self.bodies.items()}
         factual = {ids[story.body]: story.answer for story in self.stories.values()}
-        return items.RuleSet(
-            name=items.KINSHIP.name,
-            kind=items.KINSHIP,
-            factual=self._version(factual, ids),
-            counterfactual=self._version(
-                {id_: self._other(id_, answer) for id_, answer in factual.items()}, ids
-            ),
-            fits=self.fits,
-        )
+        words = [families.word(*each) for each in _ANSWERS]
+        changed = {}
+        for id_, answer in factual.items():
+            rng = random.Random(f"kinship counterfactual {self.seed} {id_}")
+            changed[id_] = pick(rng, [word for word in words if word != answer])
+        first, other = (self._version(each, ids) for each in (factual, changed))
+        return items.RuleSet(items.KINSHIP.name, items.KINSHIP, first, other, self.fits)
 
     def fits(self, item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
         """Whether a rule's conditions hold between the first and the last person of a story."""
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
-    def names(self, item: str) -> Mapping[int, str]:
-        """The names of the people in an item's story."""
-        return named(self.stories[item], random.Random(f"kinship names {self.seed} {item}"))
-
     def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> items.Version:
         asked = []
         for id_, story in self.stories.items():
             rule = ids[story.body]
+            names, telling = (
+                random.Random(f"kinship {what} {self.seed} {id_}") for what in ("names", "telling")
+            )
+            question = told(story, named(story, names), telling)
             factors = {"hops": str(story.hops)}
-            rng = random.Random(f"kinship telling {self.seed} {id_}")
-            question = told(story, self.names(id_), rng)
             asked.append(items.Item(id_, question, conclusions[rule], rule, factors))
         rules = {
-            id_: kinship_rule(id_, self.bodies[id_], conclusion)
-            for id_, conclusion in conclusions.items()
+            id_: kinship_rule(id_, body, conclusions[id_]) for id_, body in self.bodies.items()
         }
         return items.Version(tuple(asked), rules)
-
-    def _other(self, rule: str, answer: str) -> str:
-        others = [families.word(*each) for each in _ANSWERS if families.word(*each) != answer]
-        return pick(random.Random(f"kinship counterfactual {self.seed} {rule}"), others)
-
-
-class _Kin:
-    """A family with its relations, each computed only once."""
-
-    def __init__(self, family: families.Family) -> None:
-        self.family = family
-        pairs = permutations(range(len(family)), 2)
-        self._types = {pair: type_ for pair in pairs if (type_ := family.relation(*pair))}
-        self.pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for (a, b), type_ in self._types.items():
-            self.pairs.setdefault((type_, family.sexes[b]), []).append((a, b))
-
-    @cached_property
-    def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
-        """For each related pair, the people whose relations to both entail the pair's relation."""
-
-        def between(first: int, last: int) -> list[int]:
-            both = (
-                (self._types.get((first, p), ""), self._types.get((p, last), "")) for p in people
-            )
-            whole = self._types[first, last]
-            return [p for p, own in enumerate(both) if families.COMPOSED.get(own) == whole]
-
-        people = range(len(self.family))
-        return {pair: between(*pair) for pair in self._types}
 
 
 def split_of(body: Body) -> items.Split:
@@ -210,20 +171,21 @@ def split_of(body: Body) -> items.Split:
     return "held-out" if chance.random() * items.HELD_OUT < 1 else "train"
 
 
-def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
+def _drawn(family: families.Family, hops: int, rng: random.Random) -> Story | None:
+    type_, sex = pick(rng, _ANSWERS)
+    pairs = [(a, b) for (a, b), of in family.types.items() if (of, family.sexes[b]) == (type_, sex)]
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
-        people = _split(kin, people, rng)
-    return Story(kin.family, tuple(people)) if people else None
+        people = _split(family, people, rng)
+    return Story(family, tuple(people)) if people else None
 
 
-def _split(kin: _Kin, people: list[int], rng: random.Random) -> list[int]:
+def _split(family: families.Family, people: list[int], rng: random.Random) -> list[int]:
     """The people, with one more person inserted; empty if nobody fits."""
     places = [
         (place, between)
         for place, pair in enumerate(pairwise(people), start=1)
-        if (between := [person for person in kin.splits[pair] if person not in people])
+        if (between := [person for person in family.splits[pair] if person not in people])
     ]
     if not places:
         return []
@@ -257,7 +219,7 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> items.Rule:
     letters = ascii_uppercase[: len(body.words) + 1]
     first, last = letters[0], letters[-1]
     steps = list(zip(letters, letters[1:], body.words, strict=False))
-    has = ", ".join(f"{a} has {with_article(r)} {b}" for a, b, r in steps)
+    has = ", ".join(f"{a} has {'an' if r[0] in 'aeiou' else 'a'} {r} {b}" for a, b, r in steps)
     sexes = f"{first} is {body.first}, {last} is {body.last}"
     facts = [f"{r}({a}, {b})" for a, b, r in steps]
     facts += [f"{body.first}({first})", f"{body.last}({last})"]
@@ -266,11 +228,6 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> items.Rule:
         natural=f"if {has}, and {sexes}, then {last} is the {conclusion} of {first}.",
         logic=f"{' ∧ '.join(facts)} → {conclusion}({first}, {last})",
     )
-
-
-def with_article(noun: str) -> str:
-    """A noun with its article, such as "an aunt"."""
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 @cache

@@ -34,8 +34,6 @@ FILE_BYTES = 2**28
 SHOWN = 20
 """So many are listed in a message; all are counted."""
 
-Broken = Literal["stop", "skip"]
-
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -67,13 +65,10 @@ class _Found(NamedTuple):
 S = TypeVar("S", bound=_Schema)
 
 
-def read_sets(
-    folder: Path, *, name: str | None = None, broken: Broken = "stop"
-) -> list[kinds.RuleSet]:
+def read_sets(folder: Path, *, skip_broken: bool = False) -> list[kinds.RuleSet]:
     """The set in a folder, or the sets in its subfolders, sorted by name.
 
-    Without a `name`, such as "clutrr", the kind of set is recognized from the folder's name, or
-    else from the answers.
+    The kind of set is recognized from the folder's name, or else from the answers.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.
@@ -82,7 +77,7 @@ def read_sets(
         alone = (folder / DATA).is_file()
         inside = sorted(folder.iterdir()) if folder.is_dir() else []
     if alone:
-        return [read_set(folder, name=name, broken=broken)]
+        return [read_set(folder, skip_broken=skip_broken)]
     folders = [path for path in inside if (path / DATA).is_file()]
     first = [path for path in folders if not _is_counterfactual(path) or not _beside(path, "")]
     if not first:
@@ -90,12 +85,10 @@ def read_sets(
             f"no set of RuleBench in {shortened(str(folder))}; expected a folder with {DATA} and "
             f"{RULES}, or a folder of such folders"
         )
-    return [read_set(path, name=name, broken=broken) for path in first]
+    return [read_set(path, skip_broken=skip_broken) for path in first]
 
 
-def read_set(
-    folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
-) -> kinds.RuleSet:
+def read_set(folder: Path, *, skip_broken: bool = False, part: Part = "test") -> kinds.RuleSet:
     """The set in a folder, as in `read_sets`; test sets with a counterfactual version beside it."""
     paths = {"factual": folder}
     if _is_counterfactual(folder):
@@ -103,10 +96,10 @@ def read_set(
     elif part == "test" and (other := _beside(folder, COUNTERFACTUAL)):
         paths["counterfactual"] = other
     found = {of: _read(path, part) for of, path in paths.items()}
-    kind = kinds.named(name) if name else _recognized(folder, next(iter(found.values())))
+    kind = _recognized(folder, next(iter(found.values())))
     problems: list[str] = []
     versions = {of: _version(paths[of], each, kind, problems) for of, each in found.items()}
-    if problems and broken == "stop":
+    if problems and not skip_broken:
         raise UserError(listed(problems))
     for of, version in versions.items():
         if not version.items:
@@ -152,10 +145,10 @@ def _beside(folder: Path, ending: str) -> Path | None:
 
 
 def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
-    try:
-        return kinds.named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
-    except UserError:
-        possible = [kind for kind in kinds.READ if found.items and _answers(kind, found)]
+    name = folder.absolute().name.lower().removesuffix(COUNTERFACTUAL)
+    possible = [kind for kind in kinds.READ if name in (kind.name, *kind.also)]
+    if not possible and found.items:
+        possible = [kind for kind in kinds.READ if _answers(kind, found)]
     if len(possible) == 1:
         return possible[0]
     names = [kind.name for kind in possible or kinds.READ]
@@ -167,12 +160,8 @@ def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
 
 def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
     with suppress(UserError):
-        return all(_gold(kind, item) for item in found.items.values())
+        return all(kind.gold(str(getattr(item, kind.field))) for item in found.items.values())
     return False
-
-
-def _gold(kind: kinds.QuestionKind, item: _Item) -> str:
-    return kind.gold(item.output, item.positive_)
 
 
 def _version(
@@ -186,7 +175,9 @@ def _version(
         try:
             if rule not in found.rules:
                 raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-            items.append(kinds.Item(position, given.input, _gold(kind, given), rule))
+            items.append(
+                kinds.Item(position, given.input, kind.gold(str(getattr(given, kind.field))), rule)
+            )
         except UserError as error:
             problems.append(f"{_where(folder, found.part, position)}: {error}")
     return kinds.Version(tuple(items), found.rules)

@@ -24,7 +24,7 @@ from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
 from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Entry, Setting, to_prompt
-from interp_experiments.rulebench.string_game import StringGame
+from interp_experiments.rulebench.string_game import game_questions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,7 @@ class RuleFollowing(TrainSpec):
         part: RuleSplit = "train" if split == "train" else "held-out"
         number = self.questions if split == "train" else 2 * self.held_out
         if self.data == STRING_GAME:
-            return StringGame(self.seed, part, number).rule_set
+            return game_questions(self.seed, part, number)
         if self.data == KINSHIP:
             per_hop = ceil(number / len(KINSHIP_HOPS))
             seed = f"irft {part} {self.seed}"

@@ -8,14 +8,12 @@ from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
-from interp.extend.page import FigureItem, Report, Section, TableItem, stacked, study_browser
-from interp.extend.results import whole_pairs
+from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
 from interp_experiments import scaffold
 from interp_experiments.findings import in_brief, named_section, opening
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.learning import STRING_GAME
 from interp_experiments.rulebench.results import (
-    CHOICES,
     MODELS,
     OUTCOMES,
     RULE,
@@ -25,9 +23,6 @@ from interp_experiments.rulebench.results import (
     kinds_tested,
     read_results,
 )
-
-ANSWERED, BY_TEXTS, BY_CHOICE = "answered", "by texts", "by a choice"
-"""The factor that tells the pairs of choices from those of texts, and its values."""
 
 COUNTED = (
     "The table 'Every setting' gives the interval of each number, and counts questions and golden "
@@ -61,7 +56,6 @@ def report_of(folder: StudyFolder) -> Report:
     results = read_results(folder)
     compared, every = comparisons(results), tables.accuracy(results)
     cells = every.frame
-    prompts, answers = pairs_of(folder, results)
     return scaffold.paper_report(
         folder,
         title="RuleBench",
@@ -76,36 +70,18 @@ def report_of(folder: StudyFolder) -> Report:
             finding_section(compared),
             dimension_section(results, every.item),
             *setting_sections(results, cells),
-            *(
-                scaffold.about_pairs(own, **{ANSWERED: BY_CHOICE})
-                for own in choice_sections(folder)
-            ),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
         prompts=results.prompts,
         answers=results.answers,
         browser=study_browser(
-            folder, prompts, answers, cluster=RULE, numbers=tuple(every.links()), prefixed=[CHOICES]
+            folder, results.prompts, results.answers, cluster=RULE, numbers=tuple(every.links())
         ),
-        pairs={ANSWERED: BY_TEXTS},
         names=NAMES,
         paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
         "Following of Large Language Models.",
         problems=left_out(folder),
-    )
-
-
-def pairs_of(folder: StudyFolder, results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The prompts and the answers of the browser: those of texts, and choices of answers."""
-    texts = results.prompts.assign(**{ANSWERED: BY_TEXTS})
-    run = folder.runs.get(CHOICES)
-    if run is None or not run.tables():
-        return texts, results.answers
-    prompts, answers = stacked({CHOICES: run}, ANSWERED, {CHOICES: BY_CHOICE})
-    return (
-        pd.concat([texts, prompts], ignore_index=True),
-        pd.concat([results.answers, answers], ignore_index=True),
     )
 
 
@@ -175,23 +151,6 @@ def setting_sections(results: Results, cells: pd.DataFrame) -> Iterator[Section]
     )
 
 
-def choice_sections(folder: StudyFolder) -> Iterator[Section]:
-    """Choices between the answers of a rule and of its changed version, if they were measured."""
-    run = folder.runs.get(CHOICES)
-    if run is None or not run.tables():
-        return
-    options, answers = (run.table(name) for name in ("option_probabilities", "answers"))
-    yield scaffold.choice_section(
-        answers,
-        whole_pairs(run.table("prompts"), answers),
-        options,
-        RULE,
-        text="All other numbers are of generated texts. Here, each question is asked with few "
-        "rules, in both versions; the options are the answers by the rule and by its changed "
-        "version.",
-    )
-
-
 def attribution_sections(results: Results) -> Iterator[Section]:
     """Whether attributions find the golden rule."""
     if results.found.empty:
@@ -221,14 +180,15 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
         return
     # The rules of StringGame occur in no other set.
     on_string_game, in_domain = (
-        tables.tuning(cells, [one for one in tuned if (one.trained_on == STRING_GAME) is of_it])
+        [one for one in tuned if (one.trained_on == STRING_GAME) is of_it]
         for of_it in (True, False)
     )
     trained = (
         "trained_on is the set of questions that a measured model was tuned on; only the column "
         f"of that set is in-domain. {COUNTED}"
     )
-    third, fifth = tables.tuned(on_string_game, "few"), tables.tuned(in_domain, "golden", "few")
+    third = tables.tuned(cells, on_string_game, "few")
+    fifth = tables.tuned(cells, in_domain, "golden", "few")
     yield _section(
         "What does tuning change?",
         "Models before (base) and after (irft) tuning on questions with golden and noise rules.",

@@ -25,20 +25,16 @@ class Ways:
     """Functions that find the answer to a kind of question in different places of a text."""
 
     stated: Callable[[str], Found]
-    opening: Callable[[str], Found]
-    """In a text without a marker."""
-    declared: Callable[[str], Found]
-    """Anywhere in the text, if worded unambiguously."""
+    """Behind a marker, such as "Answer:"."""
     loose: Callable[[str], Found]
     """Anywhere in the text, if the model has not refused."""
+    opening: Callable[[str], Found] = lambda text: None
+    """At the beginning of a text without a marker."""
+    declared: Callable[[str], Found] = lambda text: None
+    """Anywhere in the text, if worded unambiguously."""
     named: Callable[[str], Iterable[re.Match[str]]] = re.compile(r"(?!)").finditer
     """All places where a text names an answer; by default, no second one is searched for."""
     value: Value = re.Match.group
-
-
-def nothing(text: str) -> Found:
-    """Finds nothing, for kinds whose answers are never in this place."""
-    return None
 
 
 def read(text: str, ways: Ways) -> str | Unanswered:
@@ -130,6 +126,9 @@ _ORDINALS = (
     "tenth",
 )
 _CARDINALS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_PLACES = {
+    word: place for words in (_ORDINALS, _CARDINALS) for place, word in enumerate(words, start=1)
+}
 
 _NAMED = re.compile(
     rf"\b(?P<before>(?:based on|by|using|use|according to|applying|apply|following|follow|under"
@@ -159,8 +158,4 @@ def named_rule(text: str) -> int | None:
 
 def _place(match: re.Match[str]) -> int:
     word = (match["ordinal"] or match["cardinal"]).lower()
-    for words in (_ORDINALS, _CARDINALS):
-        if word in words:
-            return words.index(word) + 1
-    digits = re.match(r"\d+", word)
-    return int(digits[0]) if digits else 0
+    return _PLACES.get(word) or int(re.sub(r"\D", "", word))

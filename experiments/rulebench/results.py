@@ -31,9 +31,6 @@ STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (T
 
 ATTRIBUTION = "attribution"
 
-CHOICES = "choices"
-"""Both answers of a question with changed rules are offered, with few rules."""
-
 SETTING = {
     "set": "the set of questions",
     "rules": "the rules shown: none, the golden rule, few or all",
@@ -166,7 +163,7 @@ def _answer(prompt: pd.Series, rule: str) -> str | None:
 
 @cache
 def _actions() -> Mapping[str, Callable[[str], int | None]]:
-    return {one.rule.natural: one.action.result for one in string_rules().values()}
+    return {one.rule.natural: one.action.of for one in string_rules().values()}
 
 
 _PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}

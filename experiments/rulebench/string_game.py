@@ -7,9 +7,10 @@ tested on these.
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import pairwise, product
 from string import ascii_uppercase
 
@@ -24,25 +25,15 @@ _LETTERS = "ABEGHKLMNOPRSTUW"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on a string `s`, in words and in logic, and the letter that it names, if any."""
+class Part:
+    """A condition or an action, in words and in logic, and the letter that it names, if any."""
 
     words: str
-    """The words after "if"."""
+    """Of a condition, the words after "if"; of an action, a noun phrase."""
     logic: str
-    holds: Callable[[str], bool]
-    letter: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """A number computed from a string `s`, and the letter that it names, if any."""
-
-    words: str
-    """A noun phrase."""
-    logic: str
-    result: Callable[[str], int | None]
-    """None for a string that has no such number."""
+    of: Callable[[str], int | None]
+    """Whether a string meets the condition, or the number that the action computes from it (None
+    if the string has no such number)."""
     letter: str = ""
 
 
@@ -51,12 +42,12 @@ class StringRule:
     """A condition and its action."""
 
     id: str
-    condition: Condition
-    action: Action
+    condition: Part
+    action: Part
 
     def run(self, string: str) -> int | None:
         """The number that the rule gives; None if it does not apply."""
-        return self.action.result(string) if self.condition.holds(string) else None
+        return self.action.of(string) if self.condition.of(string) else None
 
     @property
     def rule(self) -> items.Rule:
@@ -91,81 +82,62 @@ def random_string(rng: random.Random) -> str:
     return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
-def _either(
-    holds: Callable[[str], bool], form: tuple[str, str], opposite: tuple[str, str], letter: str = ""
-) -> Iterator[Condition]:
-    yield Condition(*form, holds, letter)
-    yield Condition(*opposite, lambda s: not holds(s), letter)
-
-
-def _conditions() -> Iterator[Condition]:
-    length = "the length of the string is"
-    yield from _either(
-        lambda s: len(s) % 2 == 0,
-        (f"{length} even", "even(length(s))"),
-        (f"{length} odd", "odd(length(s))"),
+def _either(words: str, logic: str, holds: Callable[[str], bool], letter: str = "") -> list[Part]:
+    """A condition and its opposite, whose words and logic choose the other side of "[a|b]"."""
+    (one, in_logic), (other, opposite) = (
+        [re.sub(r"\[([^]]*)\|([^]]*)\]", rf"\{side}", text) for text in (words, logic)]
+        for side in (1, 2)
     )
-    for number in (10, 12, 14):
-        yield from _either(
-            partial(lambda number, s: len(s) > number, number),
-            (f"{length} greater than {number}", f"length(s) > {number}"),
-            (f"{length} at most {number}", f"length(s) ≤ {number}"),
-        )
-    for verb, name, place in (("starts", "first", 0), ("ends", "last", -1)):
-        yield from _either(
-            partial(lambda place, s: s[place] in VOWELS, place),
-            (f"the string {verb} with a vowel", f"vowel({name}(s))"),
-            (f"the string {verb} with a consonant", f"consonant({name}(s))"),
-        )
-        letter = f"the string {verb} with a letter"
-        yield from _either(
-            partial(lambda place, s: s[place] < "N", place),
-            (f'{letter} before "N" in the alphabet', f'{name}(s) < "N"'),
-            (f'{letter} from "N" to "Z"', f'{name}(s) ≥ "N"'),
-        )
-    for words, logic, number_of, numbers in (
+    return [
+        Part(one, in_logic, holds, letter),
+        Part(other, opposite, lambda s: not holds(s), letter),
+    ]
+
+
+def _conditions() -> Iterator[Part]:
+    length = "the length of the string is"
+    yield from _either(f"{length} [even|odd]", "[even|odd](length(s))", lambda s: len(s) % 2 == 0)
+    for n in (10, 12, 14):
+        words, logic = f"{length} [greater than|at most] {n}", f"length(s) [>|≤] {n}"
+        yield from _either(words, logic, partial(lambda n, s: len(s) > n, n))
+    for verb, name, at in (("starts", "first", 0), ("ends", "last", -1)):
+        words = f"the string {verb} with a [vowel|consonant]"
+        logic = f"[vowel|consonant]({name}(s))"
+        yield from _either(words, logic, partial(lambda at, s: s[at] in VOWELS, at))
+        words = f'the string {verb} with a letter [before "N" in the alphabet|from "N" to "Z"]'
+        logic = f'{name}(s) [<|≥] "N"'
+        yield from _either(words, logic, partial(lambda at, s: s[at] < "N", at))
+    for what, logic, count, numbers in (
         ("vowels", "vowels(s)", vowels, (1, 2, 3)),
         ("different letters", "unique(s)", different, (9, 11)),
     ):
-        yield from _either(
-            partial(lambda number_of, s: number_of(s) % 2 == 0, number_of),
-            (f"the number of {words} is even", f"even({logic})"),
-            (f"the number of {words} is odd", f"odd({logic})"),
-        )
-        for number in numbers:
-            yield Condition(
-                f"the string has more than {number} {words}",
-                f"{logic} > {number}",
-                partial(lambda two, s: two[0](s) > two[1], (number_of, number)),
-            )
+        words = f"the number of {what} is [even|odd]"
+        parity = partial(lambda count, s: count(s) % 2 == 0, count)
+        yield from _either(words, f"[even|odd]({logic})", parity)
+        for n in numbers:
+            words = f"the string has more than {n} {what}"
+            yield Part(words, f"{logic} > {n}", partial(lambda n, count, s: count(s) > n, n, count))
     yield from _either(
+        "[two|no two] equal letters stand next to each other in the string",
+        "[∃|¬∃]i s[i] = s[i + 1]",
         lambda s: any(a == b for a, b in pairwise(s)),
-        ("two equal letters stand next to each other in the string", "∃i s[i] = s[i + 1]"),
-        ("no two equal letters stand next to each other in the string", "¬∃i s[i] = s[i + 1]"),
     )
-    for letter in _LETTERS[:8]:
-        yield from _either(
-            partial(lambda letter, s: letter in s, letter),
-            (f'the string contains the letter "{letter}"', f'"{letter}" ∈ s'),
-            (f'the string does not contain the letter "{letter}"', f'"{letter}" ∉ s'),
-            letter,
-        )
-    for letter in _LETTERS[8:]:
-        yield Condition(
-            f'the letter "{letter}" occurs exactly once in the string',
-            f'count("{letter}", s) = 1',
-            partial(lambda letter, s: s.count(letter) == 1, letter),
-            letter,
-        )
+    for own in _LETTERS[:8]:
+        words = f'the string [contains|does not contain] the letter "{own}"'
+        yield from _either(words, f'"{own}" [∈|∉] s', partial(lambda own, s: own in s, own), own)
+    for own in _LETTERS[8:]:
+        words = f'the letter "{own}" occurs exactly once in the string'
+        logic = f'count("{own}", s) = 1'
+        yield Part(words, logic, partial(lambda own, s: s.count(own) == 1, own), own)
 
 
-def _actions() -> Iterator[Action]:
+def _actions() -> Iterator[Part]:
     length = "the length of the string"
-    yield Action(length, "length(s)", len)
-    yield Action(f"{length} plus 1", "length(s) + 1", lambda s: len(s) + 1)
-    yield Action(f"twice {length}", "2 · length(s)", lambda s: 2 * len(s))
-    yield Action(f"half {length}", "length(s) / 2", lambda s: None if len(s) % 2 else len(s) // 2)
-    for what, logic, count_of in (
+    yield Part(length, "length(s)", len)
+    yield Part(f"{length} plus 1", "length(s) + 1", lambda s: len(s) + 1)
+    yield Part(f"twice {length}", "2 · length(s)", lambda s: 2 * len(s))
+    yield Part(f"half {length}", "length(s) / 2", lambda s: None if len(s) % 2 else len(s) // 2)
+    for what, logic, count in (
         ("vowels", "vowels(s)", vowels),
         ("consonants", "consonants(s)", lambda s: len(s) - vowels(s)),
         ("different letters", "unique(s)", different),
@@ -177,38 +149,29 @@ def _actions() -> Iterator[Action]:
             lambda s: sum(s.count(letter) > 1 for letter in set(s)),
         ),
     ):
-        yield Action(f"the number of {what} in the string", logic, count_of)
-    for name, place in (("first", 0), ("last", -1)):
-        yield Action(
-            f"the position in the alphabet of the {name} letter (A is 1)",
+        yield Part(f"the number of {what} in the string", logic, count)
+    for name, at in (("first", 0), ("last", -1)):
+        words = f"the position in the alphabet of the {name} letter (A is 1)"
+        yield Part(
+            words,
             f"alphabet({name}(s))",
-            partial(lambda place, s: ascii_uppercase.index(s[place]) + 1, place),
+            partial(lambda at, s: ascii_uppercase.index(s[at]) + 1, at),
         )
-    yield Action(
+    yield Part(
         "the index of the first vowel (the index begins from 0)",
         "index_of_vowel(s)",
         lambda s: next((place for place, letter in enumerate(s) if letter in VOWELS), None),
     )
-    for letter in _LETTERS[::2]:
-        yield Action(
-            f'the number of times that "{letter}" occurs in the string',
-            f'count("{letter}", s)',
-            partial(lambda letter, s: s.count(letter), letter),
-            letter,
-        )
-        yield Action(
-            f'the index of the first "{letter}" (the index begins from 0)',
-            f'index("{letter}", s)',
-            partial(lambda letter, s: s.index(letter) if letter in s else None, letter),
-            letter,
-        )
-    for letter in _LETTERS[1::2]:
-        yield Action(
-            f'the position of the last "{letter}" (the first letter has position 1)',
-            f'1 + last_index("{letter}", s)',
-            partial(lambda letter, s: s.rindex(letter) + 1 if letter in s else None, letter),
-            letter,
-        )
+    for own in _LETTERS[::2]:
+        words = f'the number of times that "{own}" occurs in the string'
+        yield Part(words, f'count("{own}", s)', partial(lambda own, s: s.count(own), own), own)
+        words = f'the index of the first "{own}" (the index begins from 0)'
+        first = partial(lambda own, s: s.index(own) if own in s else None, own)
+        yield Part(words, f'index("{own}", s)', first, own)
+    for own in _LETTERS[1::2]:
+        words = f'the position of the last "{own}" (the first letter has position 1)'
+        last = partial(lambda own, s: s.rfind(own) + 1 or None, own)
+        yield Part(words, f'1 + last_index("{own}", s)', last, own)
 
 
 def vowels(string: str) -> int:
@@ -236,35 +199,24 @@ def rules_of(split: items.Split) -> Mapping[str, StringRule]:
     }
 
 
-@dataclass(frozen=True)
-class StringGame:
-    """Questions about the rules of a split, generated from a seed."""
-
-    seed: int
-    split: items.Split = "held-out"
-    questions: int = QUESTIONS
-
-    @cached_property
-    def rule_set(self) -> items.RuleSet:
-        """The questions with their rules; they have no counterfactual version."""
-        rng = random.Random(f"string game {self.split} {self.seed}")
-        rules = rules_of(self.split)
-        choices = tuple(rules.values())
-        asked = [self._item(n, choices, rng) for n in range(1, self.questions + 1)]
-        return items.RuleSet(
-            name=items.STRING_GAME.name,
-            kind=items.STRING_GAME,
-            factual=items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()}),
-            fits=applies,
-        )
-
-    def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> items.Item:
-        rule = pick(rng, rules)
-        string = random_string(rng)
-        while (result := rule.run(string)) is None:
+def game_questions(
+    seed: int, split: items.Split = "held-out", questions: int = QUESTIONS
+) -> items.RuleSet:
+    """Questions about the rules of a split, with these rules; without a counterfactual version."""
+    rng = random.Random(f"string game {split} {seed}")
+    rules = rules_of(split)
+    choices = tuple(rules.values())
+    asked = []
+    for number in range(1, questions + 1):
+        rule, result = pick(rng, choices), None
+        while result is None:
             string = random_string(rng)
+            result = rule.run(string)
         question = f"The string is {string}.\nWhich number is the output for this string?"
-        return items.Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
+        factors = {"string": string}
+        asked.append(items.Item(f"{number:05d}", question, str(result), rule.id, factors))
+    version = items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()})
+    return items.RuleSet(items.STRING_GAME.name, items.STRING_GAME, version, fits=applies)
 
 
 def applies(item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from interp import Attribute, Evaluate, Generate, Spec, UserError
+from interp import Attribute, Generate, Spec, UserError
 from interp.extend import PromptSource, Stage, Study, texts
 from interp.extend.measuring import CHEAP_METHODS
-from interp_experiments.rulebench.items import Quantity, RuleSet
+from interp_experiments.rulebench.items import Quantity
 from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
@@ -18,7 +18,6 @@ from interp_experiments.rulebench.prompts import (
     QUANTITIES,
     RULES,
     THOUGHT,
-    VERSIONS,
     Setting,
 )
 
@@ -39,8 +38,6 @@ class RuleBenchStudy(Study):
     that can read several thousand tokens"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
     """maximum number of tokens in a text with a chain of thought"""
-    set_name: Literal["clutrr", "salad", "deer", "theoremqa", "ulogic", "cail2018"] | None = None
-    """the set that the data belong to, if it is not clear from the name of their folder"""
     attribution: bool = True
     """also attribute answers to the rules, in prompts with few rules"""
     skip_broken: bool = False
@@ -48,9 +45,6 @@ class RuleBenchStudy(Study):
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Texts under each setting (direct, with demonstrations, with thought), and attributions.
-
-        Of generated sets whose rules have versions with changed conclusions, the answers of both
-        versions are also offered as a choice, which is read from probabilities.
 
         Raises:
             UserError: the data cannot be read or have broken items, or other demonstrations than
@@ -63,20 +57,17 @@ class RuleBenchStudy(Study):
                 "be added to all of them; omit shots, or measure the questions without them: "
                 "generate --system rulebench --shots N"
             )
-        from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
+        from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 
-        broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
         if source.data is None:
             sets = [kinship_set(source.seed), string_game_set(source.seed)]
         else:
-            sets = read_sets(Path(source.data), name=self.set_name, broken=broken)
+            sets = read_sets(Path(source.data), skip_broken=self.skip_broken)
 
-        def stage(
-            name: str, settings: Sequence[Setting], spec: Spec, asked: Sequence[RuleSet] = sets
-        ) -> Stage:
+        def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
             system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
-            prompts = system.prompts_of(asked, seed=source.seed, data=source.data)
+            prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
             return Stage(name, source.drawn(prompts, self.default_limit), spec)
 
         every = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
@@ -89,8 +80,4 @@ class RuleBenchStudy(Study):
                 stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
-        if source.data is None and FEW in settings:
-            # In the authors' data, both versions of a question may have the same answer.
-            both = [own for own in sets if own.counterfactual is not None]
-            stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)

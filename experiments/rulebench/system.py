@@ -12,7 +12,7 @@ from interp_experiments.rulebench import prompts
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
-from interp_experiments.rulebench.string_game import StringGame
+from interp_experiments.rulebench.string_game import game_questions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ def kinship_set(seed: int) -> RuleSet:
 @lru_cache(maxsize=4)
 def string_game_set(seed: int) -> RuleSet:
     """The StringGame questions generated from a seed, about held-out rules."""
-    return StringGame(seed).rule_set
+    return game_questions(seed)
 
 
 # Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).

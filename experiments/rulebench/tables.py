@@ -181,27 +181,22 @@ def tunings(places: Mapping[str, str]) -> list[Tuning]:
     ]
 
 
-def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
-    """Rows of `accuracy` of each tuned model (tuned, trained_on) by tuning, "base" or "irft"."""
-    pairs = [
-        {"tuned": one.model, "trained_on": one.trained_on, "tuning": name, "model": model}
-        for one in tuned
+def tuned(cells: pd.DataFrame, tunings: Sequence[Tuning], *quantities: str) -> pd.DataFrame:
+    """Tables 3 and 5: models before (base) and after (irft) tuning, from rows of `accuracy`.
+
+    With several quantities of rules, rules is a column. Rules are factual and in natural language,
+    without demonstrations.
+    """
+    rows = [
+        {"trained_on": one.trained_on, "tuning": name, "model": model}
+        for one in tunings
         for name, model in (("base", one.base), ("irft", one.model))
     ]
-    columns = ["tuned", "trained_on", "tuning"]
-    table = pd.DataFrame(pairs, columns=[*columns, "model"]).merge(cells, on="model")
-    return table[[*columns, *cells.columns]]
-
-
-def tuned(rows: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """Tables 3 and 5, from rows of `tuning` with these quantities of rules (a column if several).
-
-    Rules are factual and in natural language, without demonstrations.
-    """
+    # Models that were tuned on the same data may have the same base.
+    models = pd.DataFrame(rows, columns=["trained_on", "tuning", "model"]).drop_duplicates()
     keys = ["model", "trained_on", *["rules"] * (len(quantities) > 1), "tuning"]
-    plain = under(rows, shots="no", form="natural", version="factual")
-    # Otherwise a base's row would be repeated for each model tuned from it on the same data.
-    chosen = plain[plain["rules"].isin(quantities)].drop_duplicates([*keys, "set"])
+    plain = under(cells, shots="no", form="natural", version="factual")
+    chosen = models.merge(plain[plain["rules"].isin(quantities)], on="model")
     return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 
 

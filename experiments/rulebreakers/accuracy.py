@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -18,7 +17,7 @@ from interp.extend.estimates import TEXT, Estimated, Share, Table, column
 from interp.extend.figures import grouped_bars, interval_points, matrix
 from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.prompts import Contrast
-from interp.extend.results import notes_without_answer, without_answer
+from interp.extend.results import notes_without_answer
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -78,23 +77,6 @@ def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
     return table[table["measure"] == "paired"].drop(columns="measure")
 
 
-def competence(results: Results) -> pd.DataFrame:
-    """Whether the models can be asked at all, and why not.
-
-    A competent model gives mostly answers, and accepts most non-rulebreakers, as rule and facts do.
-    """
-    sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
-    silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
-    accepted = sides[SIDES[1]].reindex(results.models)
-    why = np.select(
-        [(silent >= 0.5).to_numpy(), (accepted < 0.5).to_numpy()],
-        ["most answers are neither option", "most non-rulebreakers are rejected"],
-        "",
-    )
-    table = pd.DataFrame({"competent": why == "", "no_answer": silent, "accepted": accepted})
-    return table.assign(why=why).rename_axis("model").reset_index()
-
-
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2)."""
     factors = ["rule", "entity_group"]
@@ -129,14 +111,6 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 "change these numbers.",
             ),
             parameters,
-            TableItem(
-                "competence",
-                "Models that can be asked this way",
-                competence(results),
-                "no_answer: share of prompts whose most likely token is neither option; "
-                "accepted: accuracy on non-rulebreakers. If no_answer is at least 0.5 or accepted "
-                "is below 0.5, the answers say nothing about rulebreakers.",
-            ),
         ),
     )
 
@@ -206,18 +180,6 @@ def contrasts(results: Results) -> pd.DataFrame:
     )
 
 
-def phrasings(results: Results) -> pd.DataFrame:
-    """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
-    rows = []
-    for of, by_phrasing in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
-        # Numbers that should be equal may differ by rounding errors.
-        share = by_phrasing.set_index("phrasing")["accuracy"].round(12)
-        spread = {"range": share.max() - share.min(), "mean": share.mean()}
-        ends = {"lowest": share.min(), "highest": share.max()}
-        rows.append({**of, **spread, "sd": np.round(share.std(), 12), **ends})
-    return pd.DataFrame(rows)
-
-
 def phrasing_section(results: Results) -> Section:
     """Figures 7 and 8."""
     by_phrasing, by_verb = accuracy(results, "phrasing"), accuracy(results, "question_verb")
@@ -240,12 +202,6 @@ def phrasing_section(results: Results) -> Section:
                     _POINTS,
                 )
                 for side, name in names.items()
-            ),
-            TableItem(
-                "phrasings",
-                "Paired accuracy over phrasings (Appendix D)",
-                phrasings(results),
-                "range: highest minus lowest value; sd: standard deviation over phrasings.",
             ),
             TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
             TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),

@@ -6,6 +6,7 @@ import pandas as pd
 
 from interp.extend import counted, page
 from interp.extend.cautions import LEFT_OUT, Caution, ordered, unequal, void_models
+from interp.extend.results import without_answer
 from interp.extend.statistics import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
@@ -13,7 +14,7 @@ from interp_experiments.findings import (
     named_section,
     opening,
 )
-from interp_experiments.rulebreakers.accuracy import accuracy, competence, contrasts
+from interp_experiments.rulebreakers.accuracy import accuracy, contrasts
 from interp_experiments.rulebreakers.knowledge import familiar, familiarity
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
@@ -58,21 +59,22 @@ def first_screen(results: Results) -> page.Glance:
 
 def study_cautions(results: Results) -> tuple[Caution, ...]:
     """The cautions about the answers, and about models and pairs that the study sets aside."""
-    void = void_models(results.cautions)
-    table = competence(results)
-    table = table[(table["why"] != "") & ~table["model"].isin(void)]
-    cannot = [
-        Caution(
-            LEFT_OUT,
-            str(row["model"]),
-            f"its answers say nothing about rulebreakers: {row['why']} (accuracy on "
-            f"non-rulebreakers {row['accepted']:.2f}).",
-            voids=True,
-            numbers={"accepted": row["accepted"], "no_answer": row["no_answer"]},
-        )
-        for row in table.to_dict("records")
-    ]
-    return ordered([*results.cautions, *cannot, *_filtered(results)])
+    return ordered([*results.cautions, *_incompetent(results), *_filtered(results)])
+
+
+def _incompetent(results: Results) -> Iterator[Caution]:
+    """The models that give mostly no answer, or reject most non-rulebreakers, despite the facts."""
+    sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    silent, void = without_answer(results.answers), void_models(results.cautions)
+    for model in results.models:
+        accepted, no_answer = sides[SIDES[1], model], silent.get(model, 0.0)
+        why = "most non-rulebreakers are rejected" if accepted < 0.5 else ""
+        why = "most answers are neither option" if no_answer >= 0.5 else why
+        if why and model not in void:
+            said = f"its answers say nothing about rulebreakers: {why} (accuracy on "
+            said += f"non-rulebreakers {accepted:.2f})."
+            numbers = {"accepted": accepted, "no_answer": no_answer}
+            yield Caution(LEFT_OUT, model, said, voids=True, numbers=numbers)
 
 
 def _filtered(results: Results) -> Iterator[Caution]:

@@ -1,7 +1,5 @@
 """The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
-from collections.abc import Iterator
-
 from interp import StudyFolder
 from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
 from interp.extend.results import model_parameters
@@ -9,8 +7,6 @@ from interp_experiments.rulebreakers import accuracy, entities, findings, knowle
 from interp_experiments.rulebreakers import sensitivity as sides
 from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
 from interp_experiments.scaffold import choice_section, paper_report
-from interp_probes.ledger.page import ledger_section, ledger_sections
-from interp_probes.ledger.results import measured, read_ledger
 from interp_probes.linear.figures import probe_accuracy
 from interp_probes.linear.probes import linear_probes
 
@@ -47,7 +43,6 @@ def report_of(folder: StudyFolder) -> Report:
             choice_section(results.answers, results.prompts, results.options, CLUSTER),
             sides.sensitivity_section(results),
             knowledge.knowledge_section(results),
-            *_ledger(folder),
             ratios.attribution_section(results),
             ratios.correlation_section(results),
             probe_section(results),
@@ -70,14 +65,6 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
         "Spot in Large Language Models' Reasoning with Formal Logic.",
     )
-
-
-def _ledger(folder: StudyFolder) -> Iterator[Section]:
-    """The ledger of facts, if the study has asked for it and its stages have been measured."""
-    if measured(folder):
-        results = read_ledger(folder)
-        yield ledger_section(results)
-        yield from ledger_sections(results)
 
 
 def probe_section(results: Results) -> Section:

@@ -8,7 +8,6 @@ from interp import Attribute
 from interp.extend import PromptSource, Stage, Study
 from interp.extend.measuring import Target
 from interp_probes.facts.wordings import worded
-from interp_probes.ledger.study import IN_RULEBREAKERS, reading_stages
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ rules."""
 
 PROBED_PAIRS = 960
 """At most so many have a stored residual stream: one vector per layer and position."""
-
-LEDGER_PAIRS = 240
 
 EXAMPLE_PAIRS = 8
 """Shown token by token in the browser of pairs."""
@@ -39,9 +36,6 @@ class RulebreakersStudy(Study):
     target: Target = "predicted"
     """what is attributed: the predicted token, the gold answer, the contrast of the positive and
     the negative answer, or the margin of the model's own answer over the other"""
-    ledger: bool = False
-    """also ask whether the facts of accepted rulebreakers are completed, retrieved in the prompt
-    and used, with the Jacobian lens on up to 240 pairs: six passes per pair and layer"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
@@ -55,17 +49,13 @@ class RulebreakersStudy(Study):
         facts = _about(prompts, load_facts("rulebreakers", data=data))
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
-        stages = (
+        return (
             Stage("answers", prompts, Attribute(target=self.target)),
             Stage("familiarity", facts, Familiarity()),
             Stage("knowledge", worded(facts), Knowledge()),
             Stage("residuals", probed, Residuals(positions=("last_token", "premise2"))),
             Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
         )
-        if not self.ledger:
-            return stages
-        apart = replace(prompts, unit=()).spread(min(LEDGER_PAIRS, len(prompts) // 2), seed)
-        return (*stages, *reading_stages(apart, self.name, IN_RULEBREAKERS))
 
 
 def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
-from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, PLACEBOS, void_models
+from interp.extend.cautions import void_models
 from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
 from interp.extend.results import ENTRIES, READINGS, STEERING
 from interp.extend.statistics import FEWEST, LEVEL
@@ -133,20 +133,6 @@ def share_figures(results: LedgerResults, name: str) -> tuple[page.FigureItem, .
     title, rows = "Failures by the first step that is missing", results.failures
     rows = rows[rows["clusters"] >= FEWEST]
     return (page.FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
-
-
-def ledger_section(results: LedgerResults) -> page.Section:
-    """What the ledger says, for the page of another study, before `ledger_sections`."""
-    about = [own.said for own in results.cautions if own.kind in _ABOUT]
-    return page.Section(
-        "The ledger of facts",
-        " ".join([*about, *sentences(results)]),
-        share_figures(results, "ledger_bars"),
-    )
-
-
-_ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, PLACEBOS)
-"""Cautions about the ledger rather than about answers."""
 
 
 def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:

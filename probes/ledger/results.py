@@ -186,11 +186,6 @@ class LedgerResults:
                 yield Caution(LEFT_OUT, str(model), text, numbers=numbers)
 
 
-def measured(study: StudyFolder) -> bool:
-    """Whether a study has something of each of the three measurements."""
-    return all(map(study.has, STAGES))
-
-
 def read_ledger(study: StudyFolder) -> LedgerResults:
     """The results of a study, finished or not (UserError: a measurement is missing)."""
     study.require(*STAGES)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from interp import Lens, Steer, UserError
 from interp.extend import FromText, PromptSource, Stage, Study, shortened, texts
-from interp.extend.measuring import AnswerReading, Indices, ReadsAnswers
+from interp.extend.measuring import Indices, ReadsAnswers
 from interp.extend.prompts import DEFAULT_SYSTEM, OWN_PAIRS
 from interp_probes.facts.wordings import worded
 from interp_probes.ledger import EXCHANGES, KNOWLEDGE, READINGS
@@ -92,17 +92,26 @@ class Ledger(ReadsAnswers, Study):
         apart = replace(whole, unit=(), clusters=whole.clusters or whole.unit)
         prompts = source.drawn(apart, self.default_limit)
         prompts.check()
-        facts = self._facts(source)
+        facts, where = self._facts(source), self._where(source, prompts)
+        read = Lens(
+            roles=(where["read"],),
+            methods=(self.lens,),
+            layers=self.layers,
+            facts=facts,
+            answers=self.answers,
+        )
+        changed = Steer(
+            roles=(where["change"],),
+            words=where["words"],
+            directions=(self.lens,),
+            layers=self.layers,
+            side=where["side"],
+            answers=self.answers,
+        )
         return (
             Stage(KNOWLEDGE, worded(facts_about(prompts, find_facts(facts))), Knowledge()),
-            *reading_stages(
-                prompts,
-                facts,
-                self._where(source, prompts),
-                lens=self.lens,
-                layers=self.layers,
-                answers=self.answers,
-            ),
+            Stage(READINGS, read.arranged(prompts), read),
+            Stage(EXCHANGES, changed.arranged(prompts), changed),
         )
 
     def _facts(self, source: PromptSource) -> str:
@@ -134,33 +143,3 @@ class Ledger(ReadsAnswers, Study):
             words=self.words or (usual["words"] if usual else "options"),
             side=self.side or (usual and usual["side"]),
         )
-
-
-def reading_stages(
-    prompts: "PromptSet",
-    facts: str,
-    where: Where,
-    *,
-    lens: LensName = "jacobian",
-    layers: tuple[int, ...] | None = None,
-    answers: AnswerReading = "first",
-) -> tuple[Stage, Stage]:
-    """Readings and exchanges of the same prompts.
-
-    `prompts` are whole pairs, of which all sides are read; `facts` is a system or a table.
-    """
-    read = Lens(
-        roles=(where["read"],), methods=(lens,), layers=layers, facts=facts, answers=answers
-    )
-    changed = Steer(
-        roles=(where["change"],),
-        words=where["words"],
-        directions=(lens,),
-        layers=layers,
-        side=where["side"],
-        answers=answers,
-    )
-    return (
-        Stage(READINGS, read.arranged(prompts), read),
-        Stage(EXCHANGES, changed.arranged(prompts), changed),
-    )

@@ -26,8 +26,8 @@ def text():
 
 def test_parts_of_rules_are_answered_as_they_are(text):
     by_words = {
-        "actions": {f"Output {one.words}.": one.result for one in actions()},
-        "conditions": {f"Is it true that {one.words}?": one.holds for one in conditions()},
+        "actions": {f"Output {one.words}.": one.of for one in actions()},
+        "conditions": {f"Is it true that {one.words}?": one.of for one in conditions()},
     }
     said = []
     for step in range(20):
@@ -45,7 +45,7 @@ def test_parts_of_rules_are_answered_as_they_are(text):
 
 
 def test_lists_agree_with_the_actions_that_ask_for_one_of_their_lines(text):
-    by_words = {action.words: action.result for action in actions()}
+    by_words = {action.words: action.of for action in actions()}
     asked_for = {
         "the number of times that each letter occurs in the string": (
             'the number of times that "A" occurs in the string'

@@ -29,7 +29,7 @@ from interp_experiments.rulebench.prompts import (
     shown_rules,
 )
 from interp_experiments.rulebench.prompts import RULES as QUANTITIES
-from interp_experiments.rulebench.string_game import StringGame, string_rules
+from interp_experiments.rulebench.string_game import game_questions, string_rules
 from interp_experiments.rulebench.system import RuleBench
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
@@ -88,7 +88,7 @@ def test_few_rules_are_among_all_rules_and_in_every_form(kinship):
 
 
 def test_noise_never_fits_the_question(kinship):
-    game = StringGame(0, questions=60).rule_set
+    game = game_questions(0, questions=60)
     for item in game.factual.items:
         for rule in shown_rules(game, game.factual, item, ALL, seed=1):
             applies = string_rules()[rule.id].run(item.factors["string"]) is not None

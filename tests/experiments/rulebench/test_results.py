@@ -55,7 +55,7 @@ def test_a_number_that_the_action_of_a_noise_rule_gives_is_a_triggering_error():
     by_text = {rule.rule.natural: rule for rule in string_rules().values()}
     for number in range(20):
         prompt, texts = row(string_game_set, number)
-        results = [by_text[text].action.result(prompt["string"]) for text in texts]
+        results = [by_text[text].action.of(prompt["string"]) for text in texts]
         for result in results:
             if result is not None and str(result) != prompt["gold"]:
                 assert followed(prompt, str(result), correct=False) == "triggering error"

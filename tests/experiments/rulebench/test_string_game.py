@@ -6,7 +6,7 @@ import random
 import pytest
 
 from interp_experiments.rulebench.string_game import (
-    StringGame,
+    game_questions,
     random_string,
     rules_of,
     string_rules,
@@ -78,7 +78,7 @@ def test_a_fifth_of_the_rules_is_held_out():
 
 
 def test_the_golden_rule_gives_the_answer():
-    game = StringGame(0, questions=300).rule_set
+    game = game_questions(0, questions=300)
     for item in game.factual.items:
         string = item.factors["string"]
         assert string in item.question and 8 <= len(string) <= 20
@@ -89,7 +89,7 @@ def test_the_golden_rule_gives_the_answer():
 
 def test_a_seed_gives_the_same_questions_everywhere():
     def digest(seed):
-        version = StringGame(seed, questions=30).rule_set.factual
+        version = game_questions(seed, questions=30).factual
         return hashlib.sha256((repr(version.items) + repr(version.rules)).encode()).hexdigest()
 
     assert digest(3) == DIGEST

@@ -182,10 +182,8 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
         text("uncle", correct=True, model="alone"),
     )
     cells = tables.accuracy(results).frame
-    rows = tables.tuning(cells, TUNED)
-    assert set(rows["model"]) == {"m", "tuned", "other"} and len(rows) == 2 + 3 + 3
     third = measured_and_published(
-        tables.tuned(tables.tuning(cells, TUNED[:1]), "few"), tables.published(3)
+        tables.tuned(cells, TUNED[:1], "few"), tables.published(3)
     ).set_index(["model", "tuning"])
     assert third.loc[("m", "base"), "clutrr"] == 0.5
     assert third.loc[("tuned", "irft"), "clutrr"] == 1.0
@@ -193,7 +191,7 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     assert third.loc[("tuned", "irft"), "string-game"] == 1.0
     assert third.loc[("llama-2-7b-chat", "irft"), "deer"] == pytest.approx(0.6190)
     fifth = measured_and_published(
-        tables.tuned(tables.tuning(cells, TUNED[1:]), "golden", "few"), tables.published(5)
+        tables.tuned(cells, TUNED[1:], "golden", "few"), tables.published(5)
     ).set_index(["model", "rules", "tuning"])
     assert fifth.loc[("other", "golden", "irft"), "clutrr"] == 0.0
     assert fifth.loc[("other", "few", "irft"), "clutrr"] == 1.0
@@ -355,15 +353,11 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
 def test_stages_without_data_ask_what_is_generated():
     source = PromptSource(system="rulebench", limit=4)
     stages = {stage.name: stage for stage in RuleBenchStudy(rules=("golden", "few")).stages(source)}
-    assert list(stages) == ["direct", "demonstrated", "thought", "attribution", "choices"]
-    for prompt in stages["choices"].prompts:
-        assert prompt.factors["set"] == "kinship"  # the other set has no changed rules
-        assert len(prompt.answer.options) == 2
+    assert list(stages) == ["direct", "demonstrated", "thought", "attribution"]
     attributed = {prompt.id for prompt in stages["attribution"].prompts}
     assert attributed == {p.id for p in stages["direct"].prompts if p.id.endswith("/few")}
     without = RuleBenchStudy(rules=("golden", "few"), attribution=False).stages(source)
-    names = [stage.name for stage in without]
-    assert names == ["direct", "demonstrated", "thought", "choices"]
+    assert [stage.name for stage in without] == ["direct", "demonstrated", "thought"]
     sets = {prompt.factors["set"] for prompt in stages["direct"].prompts}
     assert sets == {"kinship", "string-game"}
     assert {p.factors["rules"] for p in stages["thought"].prompts} == {"golden", "few"}

@@ -3,13 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import NOTHING, Effects, rulebreakers
-from interp_experiments.rulebreakers import accuracy
-from interp_experiments.rulebreakers.accuracy import phrasings
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.sensitivity import sensitivity
 
@@ -39,14 +36,3 @@ def test_pairs_that_are_all_in_order_have_an_interval(tmp_path):
     assert set(table["note"]) == {""}
     assert (table["p_holm"] < 0.05).all()
     assert table["finding"].str.endswith("right order").all()
-
-
-def test_phrasings_that_differ_by_rounding_do_not_differ(tmp_path, monkeypatch):
-    results = rulebreakers(np.random.default_rng(0), NOTHING, tmp_path)
-    names, accuracies = ["follow-yn", "infer-yn", "infer-tf"], [0.1 + 0.2, 0.3, 0.3]
-    table = pd.DataFrame(
-        {"model": "m", "phrasing": names, "measure": "paired", "accuracy": accuracies}
-    )
-    monkeypatch.setattr(accuracy, "accuracy", lambda *_: table)
-    (row,) = phrasings(results).itertuples()
-    assert (row.range, row.sd) == (0, 0)

@@ -20,7 +20,7 @@ from interp_experiments.organisms.facts import city_prompts, plant_facts, plante
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.train import train
 from interp_probes.ledger import STAGES
-from interp_probes.ledger.page import SHOWN, ledger_section, report_of, wide
+from interp_probes.ledger.page import SHOWN, report_of, wide
 from interp_probes.ledger.results import ALL, WRONG, read_ledger
 from interp_probes.ledger.study import Ledger
 from tests.support.pages import check_first_screen
@@ -110,9 +110,6 @@ def test_a_model_without_failures_is_said_to_have_none(measured):
     assert len(report.glance.sentences) == 2
     figures = [item.name for item in report.items if isinstance(item, FigureItem)]
     assert figures == ["at_a_glance", "read_and_used_1", "read_and_used_2"]
-    section = ledger_section(results)
-    assert [item.name for item in section.items] == ["ledger_bars"]
-    assert all(own.said in section.text for own in results.cautions if own.kind == COPIED)
 
 
 def test_where_the_word_may_be_copied_is_counted(measured, tables):
