@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from os.path import commonprefix  # of letters
 
-import numpy as np
 import pandas as pd
 
 from interp.comparing.items import Side
@@ -149,18 +148,12 @@ def _pairs_by_text(known: Items, here: Items) -> dict[str, str]:
 
 def _once(items: Items) -> pd.DataFrame:
     """The texts that only one item has, with its name, by kind."""
-    rows = [
-        (kind, text, name)
-        for name, item in items.items()
-        for kind, texts in (
-            ("asked", {_plain(item)}),
-            ("field", _fields(item)),
-            ("document", {item.document}),
-        )
-        for text in texts
-        if len(text) >= LEAST_WITHIN
-    ]
+    rows = []
+    for name, item in items.items():
+        rows += [("asked", _plain(item), name), ("document", item.document, name)]
+        rows += [("field", text, name) for text in _fields(item)]
     found = pd.DataFrame(rows, columns=["kind", "text", "name"], dtype=object)
+    found = found[found["text"].str.len() >= LEAST_WITHIN]
     return found.drop_duplicates(["kind", "text"], keep=False)
 
 
@@ -172,18 +165,19 @@ def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> d
     """
     items = every(sides)
     column = column or next((side.log.cluster for side in sides if side.log.cluster), None)
-    if column and column != ALONE:
+    alone = {name: name for name in items}
+    if column == ALONE:
+        return alone
+    if column:
         values = values_of(sides, column, "each counts as its own cluster", said)
         return {name: values.get(name, f"item {name}") for name in items}
-    alone = {name: name for name in items}
-    shared = alone if column else _components(items)
+    shared = _shared(items)
     sizes = Counter(shared.values())
-    dependent = sum(count for count in sizes.values() if count > 1)
+    dependent = len(items) - [*sizes.values()].count(1)
     if not dependent:
         return alone
-    few = len(sizes) < FEWEST
     told = f"these are the unit; --cluster names another one (--cluster {ALONE}: none)"
-    if few:
+    if few := len(sizes) < FEWEST:
         told = (
             "too few to be the unit, so the unit is the item; if they depend on each other, "
             "intervals are too narrow"
@@ -203,12 +197,14 @@ def values_of(
     Raises:
         UserError: no item has it.
     """
-    values: dict[str, str] = {}
-    for name, item in ((name, item) for side in sides for name, item in side.items.items()):
-        value = item.fields.get(column)
-        if isinstance(value, str | int | float) and str(value) not in ("", "nan"):
-            values.setdefault(name, str(value))
-    items = every(sides)
+    items, values = every(sides), {}
+    for side in reversed(sides):
+        of_side = {name: item.fields.get(column) for name, item in side.items.items()}
+        values |= {
+            name: str(value)
+            for name, value in of_side.items()
+            if isinstance(value, str | int | float) and str(value) not in ("", "nan")
+        }
     if not values:
         known = sorted({key for item in items.values() for key in item.fields})
         listed = one_line(", ".join(known), 200) or "none"
@@ -218,16 +214,15 @@ def values_of(
     return values
 
 
-def _components(items: Items) -> dict[str, str]:
-    """A name for each group of items that share something, whatever connects them."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+def _shared(items: Items) -> dict[str, str]:
+    """The number of each item's cluster: items that share something, whatever connects them."""
+    from scipy.cluster.hierarchy import DisjointSet
 
-    place = {name: number for number, name in enumerate(items)}
-    links = np.array([(place[one], place[other]) for one, other in _links(items)], int)
-    ends = tuple(links.reshape(-1, 2).T)
-    graph = coo_array((np.ones(len(links)), ends), (len(items), len(items)))
-    return {name: str(own) for name, own in zip(items, connected_components(graph)[1], strict=True)}
+    sets = DisjointSet(items)
+    for one, other in _links(items):
+        sets.merge(one, other)
+    numbers = pd.factorize(pd.Series([sets[name] for name in items]))[0]
+    return dict(zip(items, map(str, numbers), strict=True))
 
 
 def _links(items: Items) -> Iterator[tuple[str, str]]:
@@ -238,10 +233,10 @@ def _links(items: Items) -> Iterator[tuple[str, str]]:
         texts = {key: own for key, own in item.fields.items() if isinstance(own, str)}
         longest = max(texts.values(), key=len, default="") if item.document else ""
         asked[name] = " ".join((longest or item.text).split())
-        shared = {key: own for key, own in texts.items() if len(own) >= LEAST_STEM}
-        shared = {"": asked[name]} | {key: own for key, own in shared.items() if own != longest}
-        for key, own in shared.items():
-            places[key, own].append(name)
+        places["", asked[name]].append(name)
+        for key, own in texts.items():
+            if len(own) >= LEAST_STEM and own != longest:
+                places[key, own].append(name)
     for (_, own), names in places.items():
         if own and len(names) < len(items):  # what all have distinguishes none
             yield from ((names[0], other) for other in names[1:])

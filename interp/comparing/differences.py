@@ -1,6 +1,5 @@
 """The differences between logs, computed and put into words; this does not import results."""
 
-import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from interp.comparing.items import Side, chosen_metrics, read_sides
 from interp.comparing.options import Comparing
 from interp.console import counted
 from interp.errors import UserError, one_line
-from interp.estimates.declared import Mean, Plain, Table
+from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.estimates.shown import ALL, Estimated
 from interp.report.glance import with_interval
 from interp.report.pairs import Number
@@ -62,6 +61,9 @@ DIFFERENCES = Table(
     trials=UNITS,
     key="pair_id",
     family=["metric"],
+    headline=Largest(
+        "difference", "difference in {metric}", within=["metric"], where={"subset": ALL}
+    ),
     alone="each row already compares two logs",
     more=[
         column("model", TEXT, "the two logs, a minus b"),
@@ -150,13 +152,7 @@ def compared(logs: Sequence[Path], options: Comparing) -> Compared:
     if len(logs) < 2:
         raise UserError("got fewer than two logs; expected at least two")
     said: list[str] = []
-    collecting = gc.isenabled()
-    gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
-    try:
-        sides = aligned(read_sides(logs, options), said, by_text=options.pair == "text")
-    finally:
-        if collecting:
-            gc.enable()
+    sides = aligned(read_sides(logs, options), said, by_text=options.pair == "text")
     metrics = chosen_metrics(sides, options.metric)
     clusters = clusters_of(sides, options.cluster, said)
     factors = pd.DataFrame({"cluster": clusters}, [*clusters], dtype=object)
@@ -168,7 +164,7 @@ def compared(logs: Sequence[Path], options: Comparing) -> Compared:
     shown = factors[factors.index.map(several) > 1]
     if not factors["cluster"].duplicated().any():
         shown = shown.drop(columns="cluster")
-    told = [*_counted(sides), *said, *_said(sides, metrics)]
+    told = [*_said(sides, metrics, said)]
     return Compared(sides, metrics, Differences(DIFFERENCES, trials), shown, told)
 
 
@@ -193,18 +189,18 @@ def _trials(
                 yield frame.dropna(subset="subset").sort_values("subset", kind="stable")
 
 
-def _counted(sides: Sequence[Side]) -> Iterator[str]:
+def _said(
+    sides: Sequence[Side], metrics: Mapping[str, tuple[str, ...]], said: Iterable[str]
+) -> Iterator[str]:
+    """What two logs share, how they were aligned, what each says of itself, and what differs."""
     for a, b in combinations(sides, 2):
         both = len(a.items.keys() & b.items.keys())
         yield (
             f"{a.name} and {b.name}: {both:,} items are in both, {len(a.items) - both:,} only in "
             f"{a.name}, {len(b.items) - both:,} only in {b.name}"
         )
-
-
-def _said(sides: Sequence[Side], metrics: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """What each log says of itself, and what differs between logs."""
-    yield from (f"{side.name}: {said}" for side in sides for said in side.log.said)
+    yield from said
+    yield from (f"{side.name}: {own}" for side in sides for own in side.log.said)
     keys = dict.fromkeys(key for side in sides for key in side.log.settings)
     facts = [(key, [side.log.settings.get(key, "") for side in sides]) for key in keys]
     for names in metrics.values():

@@ -4,11 +4,10 @@ A log is a folder of interp, or a file or folder that another tool wrote (`inter
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -49,21 +48,21 @@ def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
     for name in options.filter:
         if name not in known:
             raise UserError(unknown("filter", name, sorted(filter(None, known))))
-    for name, count in Counter(log.name for log in logs).items():
-        if count > 1:
-            same = [n for n, log in enumerate(logs) if log.name == name]
-            for n, part in zip(same, _told_apart([paths[n] for n in same]), strict=True):
-                logs[n].name = f"{name} ({part})"
+    whole = [path.resolve() for path in paths]
+    if again := [path for path in whole if whole.count(path) > 1]:
+        raise UserError(f"{again[0]} is given twice; name each log once")
+    for name in {log.name for log in logs}:
+        same = [number for number, log in enumerate(logs) if log.name == name]
+        if len(same) > 1:
+            for number, part in zip(same, _told_apart([paths[n] for n in same]), strict=True):
+                logs[number].name = f"{name} ({part})"
     tasks = any(len({row.task for row in log.rows}) > 1 for log in logs)
     return [_side(log, options.filter, tasks) for log in logs]
 
 
 def _told_apart(paths: Sequence[Path]) -> Sequence[str]:
     """The shortest part of each path by which all of them differ."""
-    whole = [path.resolve() for path in paths]
-    if len({*whole}) < len(whole):
-        raise UserError(f"{paths[0]} is given twice; name each log once")
-    parts = zip_longest(*(reversed(path.with_suffix("").parts) for path in whole))
+    parts = zip_longest(*(reversed(path.resolve().with_suffix("").parts) for path in paths))
     apart = [names for names in parts if len({*names}) == len(paths) and None not in names]
     return min(apart or [tuple(map(str, paths))], key=lambda names: max(map(len, names)))
 
@@ -88,55 +87,58 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
             names = shortened(", ".join(run.models()))
             raise UserError(f"{folder} holds the models {names}; name one with --model")
         columns = ["model", "prompt_id", "answer", "correct", "error"]
-        answers = run.table(table, columns).query("model == @chosen[0]").astype(object)
+        answers = run.table(table, columns).query("model == @chosen[0]").drop(columns="model")
         if answers["correct"].isna().all():
             raise UserError(f"no answer of {chosen[0]} was judged, so there is nothing to compare")
-        given: dict[Any, Any] = answers.set_index("prompt_id").to_dict("index")
         log = ScoreFile(chosen[0], settings={"seed": str(run.record.run.seed)})
         log.cluster = dependence_factor(run.record.run.system) or "pair_id"
+        answers["correct"] = answers["correct"].astype(float)
+        words = answers.fillna({"answer": "", "error": ""}).set_index("prompt_id")
+        given, none = words.T.to_dict("list"), ["", math.nan, ""]
         for row in run.table("prompts").to_dict("records"):
+            answer, score, error = given.get(row["prompt_id"], none)
             fields = {str(name): value for name, value in row.items()}
-            own = given.get(row["prompt_id"], {})
-            score = {True: 1.0, False: 0.0}.get(own.get("correct"), math.nan)
-            one = Scored(row["prompt_id"], row["text"], {"correct": score}, fields)
-            answer, failed = (own.get(name) for name in ("answer", "error"))
-            answer = answer if isinstance(answer, str) else ""
-            failed = isinstance(failed, str) and failed != ""
-            log.rows.append(one._replace(target=row["gold"], answer=answer, failed=failed))
+            told = {"target": row["gold"], "answer": answer, "failed": error != ""}
+            log.rows.append(
+                Scored(row["prompt_id"], row["text"], {"correct": score}, fields, **told)
+            )
         if run.unfinished():
             log.said.append(f"stopped early: {shortened(run.unfinished()[0])}")
         return log
 
 
 def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
-    wanted = {*filters} & {row.filter for row in log.rows}
-    rows = [row for row in log.rows if not wanted or row.filter in {*wanted, ""}]
-    names = [f"{row.task}/{row.item}" if tasks and row.task else row.item for row in rows]
-    draws = Counter(zip(names, ((row.epoch, row.filter) for row in rows), strict=True))
-    twice = {name for (name, _), count in draws.items() if count > 1}
-    items: dict[str, Scored] = {}
-    for name, row in zip(names, rows, strict=True):
-        if name not in twice:
-            items.setdefault(name, row)
-    scores = pd.DataFrame([row.scores for row in rows], [*names], dtype=float)
+    """The items of a log with their mean scores; what it lacks is noted."""
+    rows = pd.DataFrame(log.rows, columns=Scored._fields, dtype=object)
+    if wanted := {*filters} & {*rows["filter"]}:
+        rows = rows[rows["filter"].isin({*wanted, ""})]
+    own = rows["task"] + "/" if tasks else ""
+    rows.index = pd.Index(own + rows["item"]).str.removeprefix("/")
+    draws = pd.MultiIndex.from_arrays([rows.index, rows["epoch"], rows["filter"]])
+    twice = {*rows.index[draws.duplicated(keep=False)]}
+    first = rows[~rows.index.duplicated() & ~rows.index.isin(twice)]
+    items = dict(zip(first.index, map(Scored._make, first.to_numpy()), strict=True))
+    scores = pd.DataFrame([*rows["scores"]], rows.index, dtype=float)
     scores = scores.drop(columns=[*log.unread], errors="ignore")
-    about = pd.DataFrame([(row.filter, row.failed) for row in rows], [*names], dtype=object)
-    failed = scores.isna().all(axis=1) & about[1].astype(bool)
-    scores, of_filter = scores[~failed], about[0][~failed]
-    means, filter_of, missing = {}, {}, {}
-    for name, own, values in _metrics(scores, of_filter):
-        means[name], filter_of[name] = values.groupby(level=0).mean(), own
-        missing[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
-        missing |= _sentinels(name, values)
+    failed = scores.isna().all(axis=1) & rows["failed"].astype(bool)
+    scores, of_filter = scores[~failed], rows["filter"][~failed]
+    keys = [scores.index, of_filter]
+    means = scores.groupby(keys, sort=False).mean().unstack(sort=False).dropna(axis=1, how="all")
+    several = means.columns.get_level_values(0).duplicated(keep=False)
+    filter_of, notes = {}, {}
+    for (metric, own), more in zip(means, several, strict=True):
+        name = f"{metric},{own}" if more else str(metric)
+        filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
+        notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
+        notes |= _sentinels(name, values)
     again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
-    counts = {
-        **missing,
+    notes |= {
         "errors, which have no score and are left out": failed.sum(),
         again + "if they are draws, number them in a column epoch": len(twice),
-        "refusals or missing answers, which count as scored": sum(row.refused for row in rows),
+        "refusals or missing answers, which count as scored": rows["refused"].sum(),
     }
-    log.said += [f"{count:,} {what}" for what, count in counts.items() if count]
-    given = scores.notna().any(axis=1).groupby([scores.index, of_filter.to_numpy()]).sum()
+    log.said += [f"{count:,} {what}" for what, count in notes.items() if count]
+    given = scores.notna().any(axis=1).groupby(keys).sum()
     epochs = given.groupby(level=0).max().reindex([*items]).value_counts().sort_index()
     if {*epochs.index} - {0, 1}:
         numbers = ", ".join(f"{n:g} ({count:,} items)" for n, count in epochs.items() if n)
@@ -147,19 +149,8 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     ]
     if not items:
         raise UserError(f"{log.name} has no items to compare: {'; '.join(log.said)}")
-    return Side(log, items, pd.DataFrame(means, index=[*items]), filter_of)
-
-
-def _metrics(scores: pd.DataFrame, of_filter: pd.Series) -> Iterator[tuple[str, str, pd.Series]]:
-    """The scores of each metric, by the filters that have any."""
-    for metric, values in scores.items():
-        given = dict.fromkeys(of_filter[values.notna()]) or dict.fromkeys(of_filter)
-        for own in given:
-            yield (
-                str(metric) if len(given) == 1 else f"{metric},{own}",
-                own,
-                values[of_filter == own],
-            )
+    means.columns = pd.Index([*filter_of], dtype=object)
+    return Side(log, items, means.reindex([*items]), filter_of)
 
 
 def _sentinels(metric: str, scores: pd.Series) -> dict[str, int]:

@@ -13,7 +13,7 @@ from interp.comparing.differences import ENDS, UNITS, Compared, compared
 from interp.comparing.options import Comparing
 from interp.estimates.shown import ALL, Estimated
 from interp.options import with_options_of
-from interp.report.glance import Opening, headline
+from interp.report.glance import Opening
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.given import JUDGED
@@ -25,7 +25,7 @@ from interp.stored.inspect_log import outputs_of_log
 class Logs(InMemory):
     """The items that at least two logs have, as pairs whose sides are the logs.
 
-    Metrics stand where other results have models.
+    Metrics stand where other results have models, and scores are answers.
     """
 
     def __init__(self, compared: Compared) -> None:
@@ -36,18 +36,10 @@ class Logs(InMemory):
         """The names of the logs."""
         return About("compare", {}, " and ".join(side.name for side in self._compared.sides))
 
-    def names(self) -> list[str]:
-        """The scores of each item are its answers."""
-        return ["answers"]
-
-    def rows(self, name: str) -> pd.DataFrame:
-        """The table itself."""
-        return self._scored if name == "answers" else self._items
-
     @cached_property
-    def _items(self) -> pd.DataFrame:
-        factors, rows = self._compared.factors, []
-        for side in self._compared.sides:
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        found, rows, scores = self._compared, [], []
+        for side in found.sides:
             read = outputs_of_log(side.log.archive) if side.log.archive else ()
             written = {(own.prompt_id, str(own.draw + 1)): own.text for own in read}
             for name, item in side.items.items():
@@ -56,18 +48,16 @@ class Logs(InMemory):
                 rows.append((f"{name} ({side.name})", name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
         items = pd.DataFrame(rows, columns=columns).set_index("pair_id", drop=False)
-        return factors.join(items, how="inner")[[*columns, *factors]].reset_index(drop=True)
-
-    @cached_property
-    def _scored(self) -> pd.DataFrame:
-        rows = [
-            (metric, f"{name} ({side.name})", f"{score:g}", score if score in (0, 1) else None, "")
-            for metric, names in self._compared.metrics.items()
-            for side, own in zip(self._compared.sides, names, strict=True)
-            for name, score in side.scores[own].items()
-            if name in self._compared.factors.index
-        ]
-        return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
+        items = found.factors.join(items, how="inner")[[*columns, *found.factors]]
+        for metric, names in found.metrics.items():
+            for side, own in zip(found.sides, names, strict=True):
+                shared = side.scores[own][side.scores.index.isin(found.factors.index)]
+                scores += [
+                    (metric, f"{name} ({side.name})", f"{score:g}", {0: 0, 1: 1}.get(score), "")
+                    for name, score in shared.items()
+                ]
+        judged = pd.DataFrame(scores, columns=JUDGED).astype({"correct": "boolean"})
+        return {"prompts": items.reset_index(drop=True), "answers": judged}
 
 
 class Comparison(Result):
@@ -122,15 +112,8 @@ class Comparison(Result):
 
     def opening(self) -> Opening:
         """The sentence about the first two logs, and the differences over all items."""
-        rows = self.to_frame()
-        whole = rows[rows["subset"] == ALL]
-        numbers = [
-            headline(own, f"difference in {metric}", value="difference", n=UNITS, unit=UNITS,
-                     interval=ENDS)
-            for metric, own in whole.groupby("metric", sort=False)
-        ]  # fmt: skip
         first, *others = self.compared.sentences()
-        return Opening(pd.concat(numbers), others, extent=first, figure=self._figure)
+        return replace(super().opening(), sentences=others, extent=first, figure=self._figure)
 
 
 @with_options_of(Comparing)

@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AliasChoices, BeforeValidator, Field, JsonValue
 
 from interp.console import echo
-from interp.errors import UserError, described, one_line, shortened
+from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, reading
-from interp.prompts.files import Row, read_rows
+from interp.prompts.files import read_rows
 from interp.stored.inspect_log import Records, is_archive, is_log, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
 from interp.stored.output import NOT_CUT, Ending, Output, ending
-from interp.stored.schema import parsed, reason_of
+from interp.stored.schema import Stored, checked, parsed, reason_of
 
 LONGEST_LINE = 2**26
 """Largest number of bytes of a line, which holds the texts on one prompt."""
@@ -29,8 +32,6 @@ COLUMNS = ("prompt", "text", "draw", "thought", "answer", "model", "finished")
 the answer, one of which is required; the model; `length` if the text was cut off, else `stop`. A
 prompt may also be named by its text, and columns by `prompt_id` and `finish_reason`; `error` says
 why there is neither thought nor answer."""
-
-_ID = "prompt_id"
 
 
 def read_outputs(file: Path) -> list[Output]:
@@ -126,69 +127,61 @@ def _of_records(records: Records) -> Iterator[Output]:
         yield from read(where, record)
 
 
+def _name(cell: object) -> object:
+    """The name of a prompt, which may be a number."""
+    return str(cell) if type(cell) is int else cell
+
+
+def _whole(cell: object) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}(\.0)?", str(cell)):
+        raise ValueError("expected a whole number from 0")
+    return int(float(str(cell)))
+
+
+def _ended(cell: object) -> Ending | None:
+    """How the text ended; a word that could mean both is refused."""
+    told = ending(str(cell))
+    if told == "stop" and not NOT_CUT.fullmatch(str(cell)):
+        raise ValueError("expected length if the text was cut off, stop if it ended, or nothing")
+    return told
+
+
+class _Row(Stored):
+    """A row of a table, without its empty cells, in the fields of `Output`."""
+
+    prompt_id: Annotated[str | None, BeforeValidator(_name)] = Field(
+        default=None, validation_alias=AliasChoices("prompt_id", "prompt")
+    )
+    prompt: str | None = Field(default=None, validation_alias="text")
+    draw: Annotated[int, BeforeValidator(_whole)] = 0
+    thought: str | None = None
+    text: str = Field(default="", validation_alias="answer")
+    model: str | None = None
+    finished: Annotated[Ending | None, BeforeValidator(_ended)] = Field(
+        default=None, validation_alias=AliasChoices("finished", "finish_reason")
+    )
+    error: JsonValue = ""
+
+
 def _of_table(file: Path) -> Iterator[Output]:
     """The texts of a table, one in each row."""
-    rows = read_rows(file, (), optional=(*COLUMNS, _ID, "finish_reason", "error"), nested=True)
-    columns = rows[0].cells.keys()
-    for needed in (("prompt", _ID, "text"), ("answer", "thought")):
-        if not columns & set(needed):
+    more = ("prompt_id", "finish_reason", "error")
+    rows = read_rows(file, (), optional=(*COLUMNS, *more), nested=True)
+    for needed in (("prompt", "prompt_id", "text"), ("answer", "thought")):
+        if not rows[0].cells.keys() & set(needed):
             raise UserError(
                 f"{file} has no column {' or '.join(needed)}; expected a table with some of "
                 f"{', '.join(COLUMNS)}, or texts as vLLM, OpenAI-like servers, Anthropic, Gemini, "
                 "Inspect or lm-eval store them"
             )
-    for row in rows:
-        answer, thought = _text(row, "answer"), _text(row, "thought")
-        told = (
-            None if answer or thought or is_missing(row.cells.get("error")) else row.cells["error"]
-        )
-        yield Output(
-            f"{file.name}, {row.where.rpartition(', ')[2]}",
-            answer or "",
-            prompt_id=_text(row, _ID) or _text(row, "prompt") or None,
-            prompt=_text(row, "text") or None,
-            model=_text(row, "model") or None,
-            draw=_draw(row),
-            thought=thought,
-            finished=_finished(row),
-            error=f"the request failed: {reason_of(told)}" if told else "",
-        )
-
-
-def _text(row: Row, column: str) -> str | None:
-    """A cell as text, None if it is missing; ids may be numbers."""
-    cell = row.cells.get(column)
-    if isinstance(cell, str):
-        return cell
-    if is_missing(cell):
-        return None
-    if column in ("prompt", _ID) and isinstance(cell, int):
-        return str(cell)
-    raise UserError(f"{row.where}: {column} is {described(cell)}; expected text")
-
-
-def _finished(row: Row) -> Ending | None:
-    """How the text ended; a word that could mean both is refused."""
-    for column in ("finished", "finish_reason"):
-        cell = row.cells.get(column)
-        if cell != "" and not is_missing(cell):
-            told = ending(str(cell))
-            if told == "stop" and not NOT_CUT.fullmatch(str(cell)):
-                raise UserError(
-                    f"{row.where}: {column} is {described(cell)}; expected length if the text was "
-                    "cut off, stop if it ended by itself, or nothing"
-                )
-            return told
-    return None
-
-
-def _draw(row: Row) -> int:
-    cell = row.cells.get("draw")
-    if cell == "" or is_missing(cell):
-        return 0
-    if re.fullmatch(r"[0-9]{1,9}(\.0)?", str(cell)) and not isinstance(cell, bool):
-        return int(float(str(cell)))
-    raise UserError(f"{row.where}: draw is {described(cell)}; expected a whole number from 0")
+    for place, cells in rows:
+        held = {name: own for name, own in cells.items() if not is_missing(own)}
+        given = {name: own for name, own in held.items() if own != "" or name == "thought"}
+        row = checked(place, _Row, given)
+        failed = "" if row.text or row.thought or not row.error else reason_of(row.error)
+        where = f"{file.name}, {place.rpartition(', ')[2]}"
+        error = failed and f"the request failed: {failed}"
+        yield Output(where, **{**row.model_dump(), "error": error})
 
 
 def is_missing(cell: object) -> bool:

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from interp.errors import UserError, one_line
+from interp.errors import UserError, described, kind_of, one_line
 from interp.prompts.files import read_json
 from interp.stored.output import Output, ending
 
@@ -130,11 +130,12 @@ def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
     try:
         return kind.model_validate(record)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        problem = error.errors(include_url=False, include_context=False)[0]
         field = ".".join(str(part)[:40] for part in problem["loc"]) or "the record"
-        raise UserError(
-            f"{where} is damaged: {one_line(field, 160)}: {problem['msg'][:160]}"
-        ) from error
+        told = f"{one_line(field, 160)}: {problem['msg'].removeprefix('Value error, ')[:160]}"
+        got = problem["input"]
+        got = one_line(described(got, 60)) if isinstance(got, str | int | float) else kind_of(got)
+        raise UserError(f"{where} is damaged: {told}, got {got}") from error
 
 
 def parsed(where: str, content: bytes) -> object:

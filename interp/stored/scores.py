@@ -149,24 +149,26 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
             f"no file at {shortened(str(path))!r}; expected a folder of interp, samples of lm-eval "
             "or their folder, a log of Inspect (.eval, .json), or a table with an item and a score"
         )
-    read = _read(path, metrics)
-    if not read.rows:
-        raise UserError(f"{path} holds no items; expected at least one")
-    return read
-
-
-def _read(path: Path, metrics: Sequence[str]) -> ScoreFile:
     if path.is_dir():
-        return _of_samples(_samples_in(path))
-    if path.suffix == ".eval" or is_archive(path):
-        return _of_log(path, *log_of(path, short=True))
+        found = _of_samples(path.resolve().name, _samples_in(path))
+    elif path.suffix == ".eval" or is_archive(path):
+        found = _of_log(path, *log_of(path, short=True))
+    else:
+        found = _of_document(path, metrics)
+    if not found.rows:
+        raise UserError(f"{path} holds no items; expected at least one")
+    return found
+
+
+def _of_document(path: Path, metrics: Sequence[str]) -> ScoreFile:
     check_fits(path)
     first, records = records_of(path)
     keys = first.keys() if isinstance(first, Mapping) else set()
     if is_log(first):
         return _of_log(path, *log_of(path, first))
     if keys >= {"doc", "resps"}:
-        return _of_samples({path: records})
+        name = path.absolute().parent.name if _SAMPLES.fullmatch(path.name) else path.stem
+        return _of_samples(name, {path: records})
     if keys >= {"results", "configs"}:
         raise UserError(
             f"{path} holds no scores of items; name its folder, or run lm-eval with --log_samples"
@@ -210,29 +212,29 @@ def _task(file: Path) -> str:
     return named["task"] if named else file.stem.removeprefix("samples_")
 
 
-def _of_samples(files: Mapping[Path, Records]) -> ScoreFile:
-    log = ScoreFile("")
+def _of_samples(name: str, files: Mapping[Path, Records]) -> ScoreFile:
+    """The scores of one or more tasks, of the model that the results beside them name."""
+    log = ScoreFile(name)
     for file, records in files.items():
-        task, named = _task(file), _SAMPLES.fullmatch(file.name)
+        task, named, told = _task(file), _SAMPLES.fullmatch(file.name), None
         rows = [_of_sample(*record, task, log) for record in records]
         log.rows += rows
-        told: object = {}
         if named and (beside := file.with_name(f"results_{named['date']}.json")).is_file():
             told = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
             log.settings |= _settings(_LM_EVAL, told, task)
-        name, planned = _at(told, ["model_name"]), _at(told, ["n-samples", task, "effective"])
-        name = one_line(name) if isinstance(name, str) else ""
-        log.name = log.name or name or (file.parent.name if named else file.stem)
+        model, planned = _at(told, "model_name"), _at(told, "n-samples {task} effective", task)
+        if isinstance(model, str) and model.strip() and log.name == name:
+            log.name = one_line(model)
         items = len({row.item for row in rows})
         if isinstance(planned, int) and items < planned:
             log.said.append(f"{file.name} stopped early: it holds {items:,} items")
     return log
 
 
-def _at(record: object, keys: Iterable[str]) -> object:
-    """What a JSON document has at a place; None if nothing."""
-    for key in keys:
-        record = record.get(key) if isinstance(record, dict) else None
+def _at(record: object, place: str, task: str = "") -> object:
+    """What a JSON document has at a place, which is keys with blanks between; None if nothing."""
+    for key in place.split():
+        record = record.get(key.format(task=task)) if isinstance(record, dict) else None
     return record
 
 
@@ -240,23 +242,22 @@ def _settings(places: Iterable[str], record: object, task: str = "") -> dict[str
     """What may differ between two results, as text."""
     settings = {}
     for place in places:
-        keys = [key.format(task=task) for key in place.split()]
-        value = _at(record, keys)
+        value = _at(record, place, task)
         told = json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
-        settings[one_line(" ".join(keys))] = "none" if value is None else one_line(told, 80)
+        name = one_line(place.format(task=task))
+        settings[name] = "none" if value is None else one_line(told, 80)
     return settings
 
 
 def _of_sample(where: str, record: object, task: str, log: ScoreFile) -> Scored:
     sample = checked(where, _Sample, record)
-    values = sample.model_extra or {}
-    names = values.keys() - _NO_METRICS
-    names = names if sample.metrics is None else names & {*sample.metrics}
-    requests, first = sample.requests, innermost(sample.resps)
+    values, requests = sample.model_extra or {}, sample.requests
+    names = values.keys() - _NO_METRICS if sample.metrics is None else {*sample.metrics}
+    first = innermost(sample.resps)
     return Scored(
         sample.prompt_id or str(sample.doc_id),
         requests[0][0] if requests else "",
-        log.read(where, {name: values[name] for name in sorted(names)}),
+        log.read(where, {name: values[name] for name in sorted(names & values.keys())}),
         sample.doc | {"task": task},
         filter="" if sample.filter == "none" else sample.filter,
         document=sample.doc_hash or json.dumps(sample.doc, sort_keys=True),
@@ -304,26 +305,23 @@ def _of_summary(where: str, sample: Sample, log: ScoreFile) -> Scored:
 
 def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
     rows = read_rows(file, (), others=True, nested=True)
-    columns = list(rows[0].cells)
-    places = {
-        what: next((name for name in names if name in columns), "")
-        for what, names in _COLUMNS.items()
-    }
-    item, scores = places["item"], [name for name in metrics if name in columns]
-    scores = scores or [name for name in _SCORE if name in columns][:1]
+    columns, log = [*rows[0].cells], ScoreFile(file.stem)
+    places = {what: next(filter(columns.__contains__, _COLUMNS[what]), "") for what in _COLUMNS}
+    item, wanted = places["item"], [name for name in metrics if name in columns]
+    scores = wanted or [name for name in _SCORE if name in columns][:1]
     if not item or not scores:
         missing = f"scores: {' or '.join(_SCORE)}, or a column that --metric names"
         missing = missing if item else f"items: {', '.join(_COLUMNS['item'])}"
         raise UserError(
             f"{file} has no column of {missing}; it has {shortened(', '.join(columns))}"
         )
-    models = {_text(row.cells.get("model")) for row in rows} - {""}
+    if models := sorted({_text(row.cells.get("model")) for row in rows} - {""}):
+        log.name = one_line(models[0])
     if len(models) > 1:
         raise UserError(
-            f"{file} has scores of {len(models)} models, such as "
-            f"{one_line(', '.join(sorted(models)))}; expected one model in each file"
+            f"{file} has scores of {len(models)} models, such as {one_line(', '.join(models))}; "
+            "expected one model in each file"
         )
-    log = ScoreFile(one_line(min(models, default="")) or file.stem)
     for where, cells in rows:
         texts: dict[str, Any] = {what: _text(cells.get(name)) for what, name in places.items()}
         if not texts["item"] or isinstance(cells[item], bool | list | dict):

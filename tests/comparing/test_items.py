@@ -248,3 +248,11 @@ def test_damaged_results_beside_samples_say_nothing(damage, tmp_path):
     folder = told(tmp_path / "a", YES, model_name=["x"], **damage)
     found = compared([folder, told(tmp_path / "b", NO)])
     assert found.differences.frame["model"].tolist() == ["a minus b"]  # the folder's name
+
+
+def test_results_without_a_models_name_are_called_like_the_folder_that_is_named(tmp_path):
+    folders = [tmp_path / name for name in ("small", "large")]
+    for folder, scores in zip(folders, (YES, NO), strict=True):
+        folder.mkdir()
+        told(folder / "__tmp__0x7f", scores, model_name="")
+    assert compared(folders).differences.frame["model"].tolist() == ["small minus large"]
