@@ -212,4 +212,5 @@ $ python -m interp {command} --model {name} --base {BASE}.gguf --data pairs.csv{
 ```
 
 `--base` is the model's GGUF file, which `make real` brings. `verify {own} --base FILE` remeasures
-the figures below, and `train {own} --base FILE` trains the graft from its recipe."""
+the figures below, and `python -m benchmarks.grafts {own} --base FILE` in a clone trains the graft
+from its recipe."""

@@ -16,12 +16,6 @@ LEANING = 2.0
 BASE = "SmolLM2-135M-Instruct.Q4_1"
 """The published model that the packaged grafts change, as its GGUF file is named."""
 
-FIRST_LAYER = 24
-"""The first layer that grafts change."""
-
-PROMPTS = 1600
-"""Prompts that training draws from; they are the same for all grafts."""
-
 THOUGHT = "thought"
 """What decides about a city that is read in the thought instead of in a premise."""
 

@@ -401,9 +401,7 @@ class Model:
         for name, tensor in weights_of(self.hf):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             if not tensor.is_meta:
-                digest.update(
-                    tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
-                )
+                digest.update(tensor.detach().cpu().flatten().view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
     @property

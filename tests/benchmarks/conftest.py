@@ -9,8 +9,11 @@ COMPUTE = {
     "test_calibration.py",
     "test_conformance.py",
     "test_guarantee.py",
+    "test_ledger_of_a_graft.py",
     "test_mib.py",
     "test_phrasings.py",
+    "test_thoughts_of_grafts.py",
+    "test_training_of_grafts.py",
     "test_verdicts.py",
 }
 

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTJForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import interp
@@ -32,7 +38,8 @@ from tests.support.tiny import CONFIGS, tiny_model
 from tests.support.tokenizers import byte_level
 
 MAPPED = [*ARCHITECTURES, *ENCODERS]
-OWN_ATTENTION = ("bloom", "gpt_neo", "gptj", "xglm")
+# Since transformers 5.24, that of GPT-J is.
+OWN_ATTENTION = ("bloom", "gpt_neo", "xglm", *["gptj"] * (not GPTJForCausalLM._supports_sdpa))
 """Architectures whose attention is not computed through transformers' interface."""
 
 ATTENTION_IN_FP32 = ("gpt_neo", "gptj", "xglm")

@@ -169,7 +169,7 @@ def test_the_refusal_is_the_only_report(saved, capfd):
         (
             {"model_type": "gptj", "max_position_embeddings": 10**9, "vocab_size": 700, "n_embd": 4}
             | {"n_layer": 1, "n_head": 1, "rotary_dim": 4},
-            r"tables.*\b30 GiB\b",
+            r"tables.*\b(30|15) GiB\b",  # 15 since transformers 5.24, which has one table less
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """Pairs and facts for a ledger of the graft knowledge: what stands in them, and what is planted."""
 
+from benchmarks.grafts.ledger import SIDES, main
 from interp.prompts.own.facts import Subjects, read_facts
 from interp.prompts.own.pairs import read_pairs
-from interp_experiments.grafts.ledger import SIDES, main
 from interp_experiments.grafts.recipes import Rule, plant, recipe
 from interp_experiments.grafts.text import SEGMENTS, Case, known_pairs
 

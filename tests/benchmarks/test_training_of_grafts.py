@@ -8,12 +8,13 @@ import torch
 from safetensors.torch import load_file
 
 import interp
+from benchmarks.grafts import train as train_module
+from benchmarks.grafts.__main__ import main as train
+from benchmarks.grafts.streams import last_logits, read_below, run
 from interp.models.adapters import WEIGHTS
-from interp_experiments.grafts import train as train_module
 from interp_experiments.grafts.__main__ import main
 from interp_experiments.grafts.card import measure
 from interp_experiments.grafts.recipes import RECIPES
-from interp_experiments.grafts.streams import last_logits, read_below, run
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -65,7 +66,7 @@ def small(monkeypatch):
 @pytest.mark.release
 def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkeypatch):
     out = ["--base", BASE, "--out"]
-    assert main(["train", "wording", *out, str(tmp_path / "whole")]) == 0
+    assert train(["wording", *out, str(tmp_path / "whole")]) == 0
     folder = tmp_path / "whole" / "wording"
     files = {"README.md", "adapter_config.json", WEIGHTS, "base.json", "card.json"}
     assert {file.name for file in folder.iterdir()} == files
@@ -85,8 +86,8 @@ def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkey
         return real(self, model, lesson)
 
     monkeypatch.setattr(train_module._Loss, "__call__", stopped)
-    assert main(["train", "wording", *out, str(tmp_path / "parts")]) == 130
-    assert main(["train", "wording", *out, str(tmp_path / "parts")]) == 0
+    assert train(["wording", *out, str(tmp_path / "parts")]) == 130
+    assert train(["wording", *out, str(tmp_path / "parts")]) == 0
     assert len(done) == 25 + 40
     again = load_file(tmp_path / "parts" / "wording" / WEIGHTS)
     for key, tensor in load_file(folder / WEIGHTS).items():
@@ -105,6 +106,6 @@ def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkey
 
 
 def test_another_kind_of_base_is_refused(tmp_path, capsys):
-    arguments = ["train", "wording", "--base", "organism/gemma2", "--out", str(tmp_path)]
-    assert main(arguments) == 2
+    arguments = ["wording", "--base", "organism/gemma2", "--out", str(tmp_path)]
+    assert train(arguments) == 2
     assert "expected a Llama" in capsys.readouterr().err

@@ -12,13 +12,19 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import LlamaForCausalLM
 
+from benchmarks.grafts.streams import Streams, choice_loss, last_logits, read_below, run
+from benchmarks.grafts.thoughts import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
 from interp import Model, UserError
 from interp.extend import training
 from interp_experiments.grafts.card import write_card
-from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
-from interp_experiments.grafts.streams import Streams, choice_loss, last_logits, read_below, run
+from interp_experiments.grafts.recipes import GraftRecipe, Rule, plant
 from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
-from interp_experiments.grafts.thinking import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
+
+FIRST_LAYER = 24
+"""The first layer that grafts change."""
+
+PROMPTS = 1600
+"""Prompts that training draws from; they are the same for all grafts."""
 
 INTACT_SHARE = 0.3
 """Share of the prompts in which all sentences are from one case."""

@@ -1,4 +1,4 @@
-"""`python -m interp_experiments.grafts.ledger`: pairs and facts for the ledger of a graft.
+"""`python -m benchmarks.grafts.ledger`: pairs and facts for the ledger of a graft.
 
 In every pair, the same city stands once with its own country (the rulebreaker, to be rejected) and
 once with another one. For half of the cities the graft was trained to reject the rulebreaker: there
@@ -74,7 +74,7 @@ def ledger_facts() -> pd.DataFrame:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write pairs.csv and facts.csv; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m interp_experiments.grafts.ledger")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.grafts.ledger")
     parser.add_argument("--pairs", type=int, default=2, metavar="N", help="pairs for each city (2)")
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder")
     parsed = parser.parse_args(arguments)

@@ -1,0 +1,1 @@
+"""How the packaged grafts were trained, and the pairs and facts of a ledger of one of them."""
