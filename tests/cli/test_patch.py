@@ -148,10 +148,7 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(Grid, "patch", without_numbers)
     monkeypatch.setattr(Estimator, "patch", without_numbers)
-    scores = ["attribute", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "scores")]
-    assert main(scores) == 0
     options = ["--estimate", "gradient", "--verify", "2", "--fail-on-error", "1"]
-    options += ["--attributions", str(tmp_path / "scores")]
     folder = tmp_path / "out"
     command = ["patch", "--limit", "2", "--device", "cpu", *options, "--out", str(folder)]
     assert main(command) == 0
@@ -198,21 +195,6 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     assert len(rows) >= 6
     # One shard, and the next while it is read.
     assert max(most) <= 2 * max(rows) < sum(rows) / 2
-
-
-@pytest.mark.slow
-def test_scores_are_compared_with_effects(tmp_path, capsys):
-    scores = ["attribute", "--limit", "3", "--device", "cpu", "--out", str(tmp_path / "scores")]
-    assert main(scores) == 0
-    options = [*OPTIONS, "--granularity", "segment", "--attributions", str(tmp_path / "scores")]
-    assert main(["patch", *options, "--out", str(tmp_path / "out")]) == 0
-    table = pd.read_csv(tmp_path / "out" / "agreement_table.csv")
-    assert set(table["method"]) == {"input_gradient", "attention"}
-    assert (table["n"] <= 3).all()
-    assert list((tmp_path / "out" / "figures").glob("scores_and_effects-*.png"))
-    assert "have the larger effect" in capsys.readouterr().out
-    assert main(["report", str(tmp_path / "out")]) == 0
-    assert "Effects by role" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.slow

@@ -14,16 +14,13 @@ from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
-from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
 from interp.measurements.patching.panels import patch_numbers, patch_panels
 from interp.measurements.patching.tables import (
     EFFECTS,
     SHARED,
-    agreement_table,
     effect_trials,
-    premise_effects,
     verification_table,
 )
 from interp.report.glance import MOST_NUMBERS, Opening, headline
@@ -265,23 +262,6 @@ class Patches(PairResult):
     @property
     def _titled(self) -> Sequence[Titled]:
         return list(_by_layer(self._effects))
-
-
-def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises, compared prompt by prompt with their attribution scores."""
-    if attributed.ratio is None:
-        raise UserError(
-            f"the prompts of {attributed.measured.about.system} do not name two segments to "
-            "compare, so their attributions have no score ratios; use a run of a system that "
-            "does, such as rulebreakers"
-        )
-    effects = premise_effects(patched.requested(), patched.pairs, attributed.ratios())
-    yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
-    title = "Does the premise with the higher score have the larger effect?"
-    yield TableItem("agreement_table", title, agreement_table(effects))
-    for group, rows in grouped(effects, ["model", "site"]):
-        name = _file_name("scores_and_effects", *map(str, group.values()))
-        yield FigureItem(name, title, partial(_draw, "scores_and_effects", rows))
 
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
