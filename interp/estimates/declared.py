@@ -160,7 +160,8 @@ class Table:
     split: Sequence[str] = ()
     """Columns of `by` that title the parts of the table on the terminal."""
     most: int | None = None
-    """How many rows of each part the terminal shows, and of all parts the page; None for all."""
+    """How many rows of each part the terminal shows, the largest that headlines may be about, and,
+    of ranked tables, the page; None for all."""
     ranked: str = ""
     """The number by whose size the rows of each `split` are sorted, with a column `rank`."""
     resamples: int | None = None

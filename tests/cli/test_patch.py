@@ -45,8 +45,7 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     table = pd.read_csv(folder / "effect_table.csv")
     assert set(table["recognized"]) == {"all", "yes", "no"}
     assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
-    shown = capsys.readouterr()
-    assert "premise1_entity_a" in shown.out
+    assert "Effects by role, in logits" in capsys.readouterr().out
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT]["pairs"] == 3
     assert record["run"]["parameters"]["sites"] == ["resid_pre"]
@@ -120,25 +119,23 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     assert main([*options, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert widest(shown) <= 80
-    parts = shown.split("Effect in logits")[1:]
-    tables = [part.partition("Recovered share")[0] for part in parts]
-    titles = [" ".join(table.split()).partition(" layer")[0] for table in tables]
-    assert [title.rpartition(", ")[2] for title in titles] == ["z", "resid_pre"]
-    by_head, whole = (
-        [line.split() for line in table.splitlines() if "premise1_entity_a" in line]
-        for table in tables
-    )
-    effects = pd.read_csv(tmp_path / "out" / "effect_table.csv")
-    heads, layers = int(effects["head"].max()) + 1, effects["layer"].nunique()
-    assert [line[0] for line in by_head] == [str(head) for head in range(heads)]
-    assert [len(line) for line in whole] == [2 + layers]  # role, pairs and an effect a layer
+    table = pd.read_csv(tmp_path / "out" / "effect_table.csv")
+    for site in ("z", "resid_pre"):
+        largest = table[(table["site"] == site) & (table["recognized"] == "all")]
+        largest = largest.loc[largest["effect"].abs().nlargest(5).index]
+        part = shown.partition(f"counterpart, {site}")[2].partition("Effects by role")[0]
+        rows = [line.split() for line in part.splitlines() if re.search(r" -?\d+\.\d{3}", line)]
+        heads = largest["head"].dropna().astype(int).astype(str).tolist()
+        assert [row[1] for row in rows[: len(heads)]] == heads
+        texts = [f"{effect:.3f}" for effect in largest["effect"]]
+        assert [text for row in rows for text in row if text in texts] == texts
 
 
 @pytest.mark.slow
 def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
     folder = str(tmp_path / "out")
     assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
-    assert "premise1_entity_a" in capsys.readouterr().out
+    assert "Effects by role, in logits" in capsys.readouterr().out
     assert main(["report", folder]) == 0
 
 

@@ -1,8 +1,7 @@
 """Patches: effects of another prompt's activations on answers, by role and by token."""
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +15,7 @@ from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
-from interp.measurements.patching.panels import patch_numbers, patch_panels
+from interp.measurements.patching.panels import patch_panels
 from interp.measurements.patching.tables import (
     EFFECTS,
     SHARED,
@@ -24,7 +23,7 @@ from interp.measurements.patching.tables import (
     verification_table,
 )
 from interp.report.glance import MOST_NUMBERS, Opening, headline
-from interp.report.page import FigureItem, TableItem, Titled
+from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
@@ -127,26 +126,12 @@ class Patches(PairResult):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
-        effects, *differences = self.declared_items()
-        narrow = [*_by_layer(self._effects), *self._largest()]
-        yield replace(effects, narrow=narrow, display=None)
-        yield from differences
+        yield from self.declared_items()
         absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()
         if len(absent):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
-
-    def _largest(self) -> Iterator[Titled]:
-        """The five largest effects of the counterpart over all pairs, with intervals and p."""
-        table = self._effects
-        every = table[(table["recognized"] == "all") & (table["source"] == COUNTERPART)]
-        shared = ["model", "direction", "method", "source", "recognized"]
-        for of, rows in grouped(every.dropna(subset="effect"), shared):
-            order = rows["effect"].abs().sort_values(ascending=False, kind="stable").index
-            shown = self.estimated[0].narrow(rows.loc[order[:5]], shared)
-            shown = shown.drop(columns=["recovered", "flipped"], errors="ignore")
-            yield f"Largest effects in logits: {of['model']}, {of['direction']}", shown
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -156,7 +141,8 @@ class Patches(PairResult):
 
     def browser(self) -> Browser:
         """With the pair's metrics, grids of effects, and the effect in each cell."""
-        return self.browsed(partial(patch_panels, self.measured), patch_numbers(self.requested()))
+        every = self._effects[self._effects["recognized"] == "all"]
+        return self.browsed(partial(patch_panels, self.measured), self.estimated[0].links(every))
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs, of recognized pairs and of errors."""
@@ -259,10 +245,6 @@ class Patches(PairResult):
             draw = partial(_draw, "node_sets", shared if len(shared) else rows)
             yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
 
-    @property
-    def _titled(self) -> Sequence[Titled]:
-        return list(_by_layer(self._effects))
-
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
     """A table; on the terminal, option columns with a single value and empty notes are left out."""
@@ -317,36 +299,3 @@ def _head(rows: pd.DataFrame) -> int | None:
     """The head of one figure's rows; None if the site has no heads."""
     head = rows["head"].iloc[0]
     return None if pd.isna(head) else int(head)
-
-
-def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects over all pairs, recovered shares over recognized pairs.
-
-    Rows are roles and columns are layers; each table has as many layers as fit side by side.
-    """
-    for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
-        where = ", ".join(map(str, cell.values()))
-        every = rows[rows["recognized"] == "all"]
-        recognized = rows[rows["recognized"] == SHARED]
-        none = " (the model gets both sides right in none)"
-        none *= bool((recognized["pairs"] == 0).all())
-        yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
-        if recognized["recovered"].notna().any():
-            title = f"Recovered share, recognized pairs: {where}"
-            yield from _titled(title, recognized, "recovered")
-
-
-def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
-    """One column of the effect table, as tables of roles by layers that fit the terminal."""
-    index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
-    # + 0.0 turns -0.0 into 0.0.
-    texts = ["-" if math.isnan(own) else f"{round(own, 3) + 0.0:.3f}" for own in rows[value]]
-    shown = rows.assign(head=rows["head"].astype("Int64"), text=texts)
-    table = shown.pivot(index=index, columns="layer", values="text").fillna("")
-    table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
-    names = table.index.to_frame(index=False)
-    widths = [max(map(len, [str(n), *own.astype(str)])) + 1 for n, own in names.items()]
-    beside = max(1, (79 - sum(widths)) // 8)  # a number such as "-10.123" takes 8 of 79 characters
-    for first in range(0, table.shape[1], beside):
-        layers = table.iloc[:, first : first + beside].reset_index(drop=True)
-        yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")

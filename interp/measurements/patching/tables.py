@@ -49,7 +49,7 @@ def _place(row: Mapping[Any, Any]) -> str:
 
 EFFECTS = Table(
     name="effect_table",
-    title="Effects by role",
+    title="Effects by role, in logits",
     text="""Means over pairs of the change in the difference of the logits of the two answers that
     the data contrast. source: where activations come from, the counterpart or, if controls were
     run, a prompt about different entities with the same correct answer, which shows the effect of
@@ -67,8 +67,9 @@ EFFECTS = Table(
             "positive: towards the counterpart, whose metric is 1",
             of="of_gap",
             over="gap",
+            aside=True,
         ),
-        Plain("flipped", "pairs whose preferred answer changes", "share", why="effect"),
+        Plain("flipped", "pairs whose preferred answer changes", "share", why="effect", aside=True),
     ],
     trials="pairs",
     key="pair_id",
