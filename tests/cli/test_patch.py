@@ -64,7 +64,7 @@ def test_positions_estimates_and_verification(tmp_path, capsys):
     verified = pd.read_csv(folder / "verification_table.csv")
     assert verified["cells"].sum() == 3 * 4
     assert set(pd.read_csv(folder / "effect_table.csv")["method"]) == {"gradient"}
-    assert list((folder / "figures").glob("layers_by_tokens-*head2.png"))
+    assert list((folder / "figures").glob("layers_by_roles-*head2.png"))
     assert "Estimates against exact effects" in capsys.readouterr().out
 
 

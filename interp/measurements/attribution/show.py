@@ -35,10 +35,10 @@ from interp.measurements.attribution.segments import (
     with_whole_thoughts,
 )
 from interp.prompts.thought import is_part
-from interp.report.formatting import mean_with_sd, ratio_title, segment_label
+from interp.report.formatting import ratio_title
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
 from interp.report.html import Display, notebook_html, token_heat_map
-from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem, Titled, apart
+from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.summaries import grouped
@@ -231,13 +231,13 @@ class Attributions(Answered):
         yield from (one.item for one in self.estimated[:-1])
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
-        narrow = [] if self.ratio or thinks else list(_mean_shares(table))
-        yield replace(self.estimated[-1].item, narrow=narrow)
+        item = self.estimated[-1].item
+        yield replace(item, narrow=()) if self.ratio or thinks else item
         if thinks:
             rows = with_whole_thoughts(self.table("segment_scores", TABLE_COLUMNS))
             title = "Scores of the thought as a whole, and of the other segments"
             item = self._scores_by_segment(replace(SEGMENTS, title=title), rows).item
-            yield replace(item, name="thought_scores", narrow=list(_mean_shares(item.frame)))
+            yield replace(item, name="thought_scores")
         yield from self._completeness()
         if len(self._largest):
             title = "Which segment has the largest score?"
@@ -363,14 +363,3 @@ class Attributions(Answered):
             tables = [("Scores by segment: mean and standard deviation", self.summary())]
         table = notebook_html(tables, cautions=self.cautions)
         return table + self.heat_map().html if self._keeps_tokens else table
-
-
-def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
-    """The share of each segment, one table per method and one column per segment."""
-    texts = table.assign(text=mean_with_sd(table["share"], table["share_sd"]))
-    for method, rows in texts.groupby("method", sort=False):
-        shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
-        shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
-        shown.columns = apart([*map(segment_label, shown.columns)], "segment", ["model"])
-        title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
-        yield title, shown.reset_index()

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.constant import MOSTLY
 from interp.choices import COUNTERPART, UNCHANGED
-from interp.console import counted, echo
 from interp.estimates.compute import WHY
 from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import Estimated
@@ -45,38 +43,6 @@ def segment_trials(effects: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(shapley_size=rows["shapley"].abs(), **{WHY: why.where(same, "")})
 
 
-def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """By model, the pairs, and those both of whose sides get the same answer.
-
-    An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
-    exchanging all segments moves it by some amount on one side and back on the other, so that the
-    effects of the counterpart cancel in a mean over prompts, however large they are.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
-    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
-    answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
-    whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
-    return whole.agg(pairs="size", same="sum").reset_index()
-
-
-def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """By model, the prompts, and those that get the more frequent of their two answers.
-
-    If a model gives one answer to all prompts, replacing segments by those of other prompts moves
-    its logit as often up as down, so that effects cancel in a mean over prompts.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])
-    options = [
-        " ".join(sorted(both)) for both in zip(rows["answer"], rows["other_answer"], strict=True)
-    ]
-    counts = rows.groupby(["model", pd.Series(options, rows.index, name="options"), "answer"])
-    most = counts.size().groupby(["model", "options"]).max().groupby("model", sort=False)
-    same = most.sum().rename("same").reset_index()
-    return same.merge(rows.groupby("model").size().rename("prompts").reset_index(), on="model")
-
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -88,7 +54,9 @@ _MEANS = ("shapley", "leave_one_out", "interaction")
 SEGMENTS = Table(
     name="segment_effect_table",
     title="Effects of segments on the answer, in logits: means over prompts",
-    text="Rows of two segments have their interaction alone.",
+    text="""Rows of two segments have their interaction alone. Where a model gives one answer to
+    most prompts, effects of other instances cancel in their mean, and where it gives one answer to
+    both sides of a pair, those of counterparts; shapley_size is their mean size.""",
     by=EFFECT_KEY,
     measured="segment_effects",
     numbers=[
@@ -191,9 +159,8 @@ class SegmentEffects(Result):
         table, *others = self.declared_items()
         effects = self.estimated[0]
         alone = effects.frame[effects.frame["other_segment"] == ""]
-        note = " ".join([table.note, *self._cancelled()])
         narrow = [(table.title, effects.narrow(alone, ["other_segment"]))]
-        yield replace(table, note=note, narrow=narrow)
+        yield replace(table, narrow=narrow)
         if len(self._largest):
             title = "Which segment has the largest effect?"
             yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
@@ -237,23 +204,6 @@ class SegmentEffects(Result):
         by = ["model", "donor_kind"]
         return largest.largest_of(self, "coalition_values", columns, find, by=by)
 
-    def _cancelled(self) -> Iterator[str]:
-        """A sentence for each model and kind of donor whose effects cancel in the mean."""
-        same = one_answer(self._effects)
-        for row in same[same["same"] >= MOSTLY * same["prompts"]].to_dict("records"):
-            yield (
-                f"{row['model']} gives one answer to {row['same']:,} of "
-                f"{counted(row['prompts'], 'prompt')}, so the effects of other instances cancel in "
-                "the mean; shapley_size is their mean size."
-            )
-        same = same_answers(self._effects, self.prompts)
-        for row in same[same["same"] > 0].to_dict("records"):
-            yield (
-                f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
-                f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
-                "cancel in the mean; shapley_size is their mean size."
-            )
-
     def context(self, *methods: str) -> pd.DataFrame:
         """Scores of segments by methods of context attribution, from the measured coalitions.
 
@@ -294,9 +244,7 @@ class SegmentEffects(Result):
             yield replace(number, headline=_named(number.of["segment"])) if led else number
 
     def noted(self) -> Mapping[str, object]:
-        """The errors of each model; prints a line about each mean in which effects cancel."""
-        for note in self._cancelled():
-            echo(note)
+        """The errors of each model."""
         return errors_by_model(self._effects)
 
 

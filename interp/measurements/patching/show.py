@@ -204,17 +204,14 @@ class Patches(PairResult):
         return self.estimated[0].frame
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
+        """Heat maps of layers by roles, per model, site and head."""
         for _, rows in grouped(self._effects, _PANEL):
-            yield _figure("layers_by_roles", rows)
-        items: dict[str, FigureItem] = {}
-        for part in self.requested():
-            alone = part["position"].notna() & (part["source"] == COUNTERPART)
-            for _, rows in grouped(part[alone], _PANEL):
-                first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
-                item = _figure("layers_by_tokens", first)
-                items.setdefault(item.name, item)
-        yield from items.values()
+            head = _head(rows)
+            parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
+            parts += [] if head is None else [f"head{head}"]
+            draw = partial(_draw, "layers_by_roles", rows, head=head)
+            title = f"Layers by roles: {', '.join(parts)}"
+            yield FigureItem(_file_name("layers_by_roles", *parts), title, draw)
 
     def _estimates(self) -> Iterator[TableItem]:
         """A run's estimates compared with exact effects; empty without estimates."""
@@ -261,15 +258,6 @@ def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
 
     drawn: Axes = getattr(patches, kind)(rows, **options)
     return drawn
-
-
-def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
-    """A heat map of the rows of one model, method, source, site and head."""
-    head = _head(rows)
-    parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
-    parts += [] if head is None else [f"head{head}"]
-    title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
-    return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
 
 
 def _file_name(*parts: str) -> str:
