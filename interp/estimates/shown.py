@@ -40,7 +40,7 @@ class Estimated:
         table, frame = self.table, self.frame
         own = {} if table.headline is None else table.headline.where
         where = {name: value for name, value in own.items() if name not in table.split}
-        told = _with_values(frame, where if table.most else {})
+        told = _with_values(frame, where)
         parts = grouped(told, table.split) if table.split else [({}, told)]
         first = [(of, self._first(rows)) for of, rows in parts]
         narrow = [(self._title(of), self.narrow(rows, [*of, *where])) for of, rows in first]
@@ -76,11 +76,11 @@ class Estimated:
         declared = self.table.headline
         if declared is None:
             return None
-        parts = [part for of, rows in self._chosen for part in self._headlines(declared, rows, of)]
+        parts = [part for of, rows in self.chosen for part in self._headlines(declared, rows, of)]
         return pd.concat(parts, ignore_index=True) if parts else None
 
     @cached_property
-    def _chosen(self) -> Sequence[tuple[dict[str, object], pd.DataFrame]]:
+    def chosen(self) -> Sequence[tuple[dict[str, object], pd.DataFrame]]:
         """The row of each model for each headline, and what these rows share."""
         declared, frame = self.table.headline, self.frame
         if declared is None or frame.empty:
@@ -90,7 +90,7 @@ class Estimated:
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
         parts = list(grouped(frame, declared.within))
         if declared.by_size:
-            means = [rows[declared.number].mean() for _, rows in parts]  # NaN comes last
+            means = [rows[declared.by_size].mean() for _, rows in parts]  # NaN comes last
             parts = [parts[place] for place in np.argsort(-np.array(means), kind="stable")]
         found = []
         for of, rows in parts:
@@ -152,7 +152,7 @@ class Estimated:
             return {}
         return {
             (declared.number, tuple(self._labels(row).items())): _named(declared, of)
-            for of, rows in self._chosen
+            for of, rows in self.chosen
             for row in rows.to_dict("records")
             if row.get("alike", 1) == 1
         }
@@ -212,7 +212,7 @@ class Estimated:
         if declared is None or compared is None:
             return
         by = [name for name in self.table.by if name != "model"]
-        for of, rows in self._chosen:
+        for of, rows in self.chosen:
             about = rows[by].drop_duplicates()
             differences = compared.frame.merge(about, on=by)
             if len(about) == 1 and len(differences) == 1:

@@ -91,7 +91,7 @@ def test_a_headline_of_some_rows_names_none_of_several_equal_ones():
 
 
 def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_its_pairs():
-    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size=True)
+    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size="x")
     table = replace(table_of(*TESTED.numbers, headline=declared), by=["model", "row", "segment"])
     trials = made({0: 1.0, 1: 3.0}).trials.assign(segment="premise1")
     found = Estimated(table, trials)

@@ -88,7 +88,7 @@ SEGMENTS = Table(
         "share of {segment} by {method}",
         within=["segment", "method"],
         first="method",
-        by_size=True,
+        by_size="share",
     ),
 )
 

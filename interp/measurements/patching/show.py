@@ -13,7 +13,7 @@ from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
-from interp.measurements.patching.guarantee import guarantee_tables
+from interp.measurements.patching.guarantee import guarantee_items, table_item
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
 from interp.measurements.patching.panels import patch_panels
 from interp.measurements.patching.tables import (
@@ -33,16 +33,6 @@ from interp.statistics.summaries import grouped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
-run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
-probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
-random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
-of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs
-without estimates; if it is lower than bound, estimates are useless."""
-
-_BOUNDS = """Bounds for the cells of a single layer, head and role. Each bound holds for a pair with
-probability {level:g}; all of them hold simultaneously with a lower probability."""
 
 _CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
 between sets. Bands are 95% intervals over clusters. 0 is the metric of the base
@@ -219,14 +209,11 @@ class Patches(PairResult):
         if self._parameters.get("verify") or level is not None:
             table = verification_table(self.measured.parts("patches"))
             title = "Estimates against exact effects, in logits"
-            yield _table("verification_table", title, table)
+            yield table_item("verification_table", title, table)
         if isinstance(level, float):
             parts = self.measured.parts("patches")
-            sites, strata = guarantee_tables(parts, self.pairs, level=level)
-            title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
-            yield _table("guarantee_table", title, sites, _GUARANTEED.format(level=level))
-            title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
-            yield TableItem("bound_table", title, strata, note, narrow=())
+            bounded, by = "no effect at the site", "layer, head and role"
+            yield from guarantee_items(parts, self.pairs, level, bounded=bounded, by=by)
 
     def _sets(self) -> Iterator[TableItem | FigureItem]:
         """Effects of sets of cells, one table and one figure per model; empty if not requested."""
@@ -235,21 +222,12 @@ class Patches(PairResult):
         sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
         table = node_set_table(sets, pairs)
         title = NODE_SETS.title
-        yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
+        yield table_item(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
         curves = node_set_curves(sets, pairs)
         for cell, rows in grouped(curves, ["model"]):
             model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
             draw = partial(_draw, "node_sets", shared if len(shared) else rows)
             yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
-
-
-def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
-    """A table; on the terminal, option columns with a single value and empty notes are left out."""
-    option_columns = ("direction", "source", "sites", "level")
-    said = [column for column in option_columns if column in table and table[column].nunique() == 1]
-    if "note" in table and (table["note"] == "").all():
-        said.append("note")
-    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
 
 
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":

@@ -7,7 +7,6 @@ import interp
 from interp.choices import UNCHANGED
 from interp.estimates.compute import estimate
 from interp.measurements.effects.show import SEGMENTS, segment_trials
-from interp.report.page import FigureItem
 
 
 def table_of(rows):
@@ -52,9 +51,16 @@ def test_a_segment_that_both_sides_share_says_so():
     assert table_of(instances)["note"].item().endswith(UNCHANGED)
 
 
-def test_a_plot_shows_the_effects_also_where_other_scores_are_drawn(organism, prompts):
+def test_a_plot_shows_the_effects_and_the_first_screen_their_numbers(organism, prompts):
     result = interp.effects(organism, prompts[:4], context=["context_cite"], donors=2)
-    figures = [item.name for item in result.shown if isinstance(item, FigureItem)]
-    assert figures == ["context_scores"]
+    numbers = result.opening().numbers
     heights = sorted(bar.get_height() for bar in result.plot().axes[0].patches)
-    assert heights == pytest.approx(sorted(result.opening().numbers["value"]))
+    assert heights == pytest.approx(sorted(numbers["value"]))
+    table = result.derived()["segment_effect_table"]
+    own = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
+    own = own.sort_values("shapley_size", ascending=False)
+    assert numbers["value"].tolist() == own["shapley"].tolist()
+    led = {link.headline: link.values for link in result.browser().numbers if link.headline}
+    assert [*led] and set(led) <= set(numbers["number"])
+    ((_, shown),) = result.estimated[0].item.shown
+    assert "other_segment" not in shown and len(shown) == (table["other_segment"] == "").sum()
