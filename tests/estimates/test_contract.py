@@ -251,9 +251,8 @@ def test_the_data_dictionary_has_its_columns_in_their_order(name):
 def test_every_table_that_is_written_is_in_the_data_dictionary():
     makers = [*map(spec_named, plugins(MEASUREMENTS)), *map(find_study, plugins(STUDIES))]
     located = [named(place) for made in makers for place in made.derives]
-    # A figure, and what `interp compare` alone makes.
-    drawn = {"node_set_curves", "differences"}
-    assert {table.name for table in located} == {t.name for t in TABLES.values()} - drawn
+    alone = {"differences"}  # which `interp compare` alone makes
+    assert {table.name for table in located} == {t.name for t in TABLES.values()} - alone
     assert {table.name for table in located} <= known_tables().keys()
 
 

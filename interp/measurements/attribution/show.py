@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 
 _GAP_NOTE = (
-    "change: mean size of the difference in the target between the prompt and what the method "
-    "compares it with (donors, or the mean embedding). gap: mean size of the sum of the scores "
-    "minus this difference, in the target's unit. relative: gap / change. interp methods tells "
-    "when the scores of a method add up."
+    "difference_size: mean size of the difference in the target between the prompt and what the "
+    "method compares it with (donors, or the mean embedding). gap_size: mean size of the sum of "
+    "the scores minus this difference, in the target's unit. relative_gap: their ratio. "
+    "interp methods tells when the scores of a method add up."
 )
 
 _LARGEST_NOTE = (
@@ -328,13 +328,9 @@ class Attributions(Answered):
         """How far scores are from adding up, for methods whose scores should."""
         table = completeness_table(self.measured.parts("segment_scores", GAP_COLUMNS))
         if len(table):
-            shown = table[["model", "method"]].assign(
-                change=[f"{size:.3g}" for size in table["difference_size"]],
-                gap=[f"{size:.2g}" for size in table["gap_size"]],
-                relative=[f"{share:.1%}" for share in table["relative_gap"]],
-            )
+            shown = table[["model", "method", "difference_size", "gap_size", "relative_gap"]]
             title = "Do scores add up to the change in the target? Mean sizes over prompts"
-            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)], shown)
+            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)])
 
     @property
     def _keeps_tokens(self) -> bool:

@@ -1,4 +1,4 @@
-"""Figures for patching: heat maps of effects, and curves of sets of cells.
+"""Heat maps of the effects of patches.
 
 Positive values are blue and negative values are red, so readers need no red-green color vision.
 """
@@ -11,11 +11,8 @@ from matplotlib.axes import Axes
 from interp.measurements.patching.tables import CELL, grid_of
 from interp.report.figures.lines import heat_map
 from interp.report.figures.style import (
-    QUIET,
     house_style,
-    look,
     mark_areas,
-    mark_points,
     n_of,
     new_axes,
 )
@@ -67,33 +64,6 @@ def layers_by_tokens(patches: pd.DataFrame, *, head: int | None = None) -> Axes:
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
-        return ax
-
-
-def node_sets(curves: pd.DataFrame) -> Axes:
-    """The recovered share of the difference in metric, against the share of cells in the set.
-
-    `curves` are those of one model and group of pairs (`node_sets.node_set_curves`).
-    """
-    with house_style():
-        ax = new_axes(width=7.0, height=4.0)
-        for level in (0, 1):
-            ax.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
-        for index, (ranking, rows) in enumerate(curves.groupby("ranking", sort=False)):
-            own, share = look(index), rows["share"].to_numpy(float)
-            kind = "recognized pairs" if (rows["recognized"] == "yes").all() else "pairs"
-            label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
-            ends = rows[["low", "high"]].to_numpy(float).T
-            ax.plot(share, rows["normalized"], color=own.color, linestyle=own.line, label=label)
-            points = list(zip(share, rows["normalized"].astype(float), strict=True))
-            names = ["ranking", "share"]
-            mark_points(ax, rows, points, series=-index, number="normalized", named=names)
-            ax.fill_between(share, *ends, color=own.color, alpha=0.15, linewidth=0)
-        ax.set_xlim(0, 1)
-        ax.set_xlabel("share of the cells in the set")
-        ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
-        ax.set_title(_title(curves), loc="left", fontsize=10, pad=24)
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
         return ax
 
 

@@ -14,7 +14,7 @@ from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
 from interp.measurements.patching.guarantee import guarantee_items, table_item
-from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
+from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
 from interp.measurements.patching.panels import patch_panels
 from interp.measurements.patching.tables import (
     EFFECTS,
@@ -33,10 +33,6 @@ from interp.statistics.summaries import grouped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
-between sets. Bands are 95% intervals over clusters. 0 is the metric of the base
-prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in each heat map."""
@@ -215,19 +211,14 @@ class Patches(PairResult):
             bounded, by = "no effect at the site", "layer, head and role"
             yield from guarantee_items(parts, self.pairs, level, bounded=bounded, by=by)
 
-    def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells, one table and one figure per model; empty if not requested."""
+    def _sets(self) -> Iterator[TableItem]:
+        """Effects of sets of cells; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
         table = node_set_table(sets, pairs)
         title = NODE_SETS.title
         yield table_item(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
-        curves = node_set_curves(sets, pairs)
-        for cell, rows in grouped(curves, ["model"]):
-            model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
-            draw = partial(_draw, "node_sets", shared if len(shared) else rows)
-            yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
 
 
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
