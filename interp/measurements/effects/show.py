@@ -24,7 +24,7 @@ EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
 EFFECT_COLUMNS = [
     *EFFECT_KEY,
-    *("prompt_id", "answer", "other_answer"),
+    "prompt_id",
     *("shapley", "leave_one_out", "interaction", "note", "error"),
 ]
 """Columns of the segment_effects table that its summaries use."""

@@ -130,16 +130,6 @@ class Patches(PairResult):
         every = self._effects[self._effects["recognized"] == "all"]
         return self.browsed(partial(patch_panels, self.measured), self.estimated[0].links(every))
 
-    def noted(self) -> Mapping[str, Mapping[str, object]]:
-        """Numbers of pairs, of recognized pairs and of errors."""
-        recognized = self.pairs.groupby("model", sort=False)["recognized"].agg(
-            lambda known: int(known.fillna(False).astype(bool).sum())
-        )
-        return {
-            model: {**about, "recognized": int(recognized[model])}
-            for model, about in super().noted().items()
-        }
-
     def meaning(self) -> str:
         """What an effect is, and which sign it has if a patch brings about the other answer."""
         return f"{super().meaning()} {self._sign_of_success()}".strip()
