@@ -50,8 +50,10 @@ class Estimated:
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of one part that a terminal shows."""
+        if self.table.most is None:
+            return rows
         sizes = rows[self.table.main.name].abs().sort_values(ascending=False, kind="stable")
-        return rows if self.table.most is None else rows.loc[sizes.index[: self.table.most]]
+        return rows.loc[sizes.index[: self.table.most]]
 
     @property
     def note(self) -> str:
