@@ -27,7 +27,7 @@ COMMANDS = {
     "attribute": "interp.measurements.specs:Attribute",
     "evaluate": "interp.cli.evaluate:EVALUATE",
     "generate": "interp.measurements.specs:Generate",
-    "patch": "interp.cli.measure:PATCH",
+    "patch": "interp.measurements.specs:Patch",
     "edges": "interp.measurements.specs:Edges",
     "circuits": "interp.cli.measure:CIRCUITS",
     "steer": "interp.measurements.specs:Steer",

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
 from interp.console import echo
-from interp.measurements.specs import Circuits, Edges, Patch
+from interp.measurements.specs import Circuits, Edges
 from interp.measuring.spec import Spec
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
@@ -60,11 +59,7 @@ class MeasureCommand:
         """Carry out a job, write its small tables, and print them."""
         _, (run,) = job.run(execution, command=arguments.command_line)
         result = finished(run.folder, self.spec)
-        self.conclude(arguments, run.folder)
         tell_written(run.folder, self.spec, result)
-
-    def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Hook for further processing of the finished run folder; by default, it does nothing."""
 
 
 def finished(folder: Path, spec: type[Spec]) -> "Result":
@@ -94,42 +89,6 @@ def print_tables(items: "Iterable[Item]") -> None:
         if isinstance(item, TableItem):
             for title, table in item.shown:
                 print_table(table, title=title)
-
-
-class ScoresToCompare(Options):
-    """The option of `patch` that names scores to compare with."""
-
-    attributions: Annotated[Path | None, FromText(texts.path, "DIR")] = None
-    """folder of a run of attribute on the same prompts; compare its scores with the effects"""
-
-
-class PatchCommand(MeasureCommand):
-    """`python -m interp patch`: effects of patches, optionally compared with attribution scores."""
-
-    def configure(self, parser: Parser) -> None:
-        """Add the options of the command."""
-        super().configure(parser)
-        add_options(parser, ScoresToCompare)
-
-    def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
-        """Compare the effects with the scores of a run of attribute, if one is named."""
-        attributions = ScoresToCompare(**given(arguments, ScoresToCompare)).attributions
-        if attributions is None:
-            return
-        from interp.measurements.attribution.show import Attributions
-        from interp.measurements.patching.show import Patches, agreement_items
-        from interp.results.files import write_items
-        from interp.runs.folder import RunFolder
-        from interp.runs.merge import merging
-
-        with merging(folder) as merged:
-            attributed = Attributions.of(RunFolder.read(attributions))
-            items = list(agreement_items(Patches.of(merged.run), attributed))
-            write_items(folder, items)
-        print_tables(items)
-
-
-PATCH = PatchCommand(Patch)
 
 
 class CircuitsCommand(MeasureCommand):

@@ -119,11 +119,12 @@ class Largest:
     within: Sequence[str] = ()
     """Columns for each of whose values there is a headline."""
     where: Mapping[str, object] = field(default_factory=dict)
-    """The values that these rows have in some columns, such as the group of all pairs."""
+    """The values that these rows have in some columns, such as the group of all pairs; terminals
+    show no others."""
     first: str = ""
     """A column of whose values only the first has headlines, such as the method."""
-    by_size: bool = False
-    """Whether headlines are sorted by the number's mean over models."""
+    by_size: str = ""
+    """The number by whose mean over models headlines are sorted, if they are."""
     places: int = 1
     """How many of the largest rows are named."""
     also: Mapping[str, str] = field(default_factory=dict)
@@ -160,7 +161,8 @@ class Table:
     split: Sequence[str] = ()
     """Columns of `by` that title the parts of the table on the terminal."""
     most: int | None = None
-    """How many rows of each part the terminal shows, and of all parts the page; None for all."""
+    """How many of the largest rows of each part the terminal shows and, of ranked tables, the page;
+    None for all."""
     ranked: str = ""
     """The number by whose size the rows of each `split` are sorted, with a column `rank`."""
     resamples: int | None = None

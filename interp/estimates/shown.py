@@ -1,6 +1,6 @@
 """What readers see of a declared table: terminal, page, first screen, links, comparisons."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -38,16 +38,22 @@ class Estimated:
     def item(self) -> TableItem:
         """The table for terminal, page and files."""
         table, frame = self.table, self.frame
-        titles = grouped(frame, table.split) if table.split else [({}, frame)]
-        narrow = [
-            (self._title(of), self.narrow(rows.head(table.most or len(rows)), of))
-            for of, rows in titles
-        ]
-        shown = frame
-        if table.most is not None:
-            parts = [rows.head(table.most) for _, rows in grouped(frame, table.split)]
-            shown = pd.concat(parts) if parts else frame
+        own = {} if table.headline is None else table.headline.where
+        where = {name: value for name, value in own.items() if name not in table.split}
+        told = _with_values(frame, where)
+        parts = grouped(told, table.split) if table.split else [({}, told)]
+        first = [(of, self._first(rows)) for of, rows in parts]
+        narrow = [(self._title(of), self.narrow(rows, [*of, *where])) for of, rows in first]
+        cut = bool(table.ranked and table.most and first)
+        shown = pd.concat([rows for _, rows in first]) if cut else frame
         return TableItem(table.name, table.title, frame, self.note, narrow, display=shown)
+
+    def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows of one part that a terminal shows."""
+        if self.table.most is None:
+            return rows
+        sizes = rows[self.table.main.name].abs().sort_values(ascending=False, kind="stable")
+        return rows.loc[sizes.index[: self.table.most]]
 
     @property
     def note(self) -> str:
@@ -69,31 +75,35 @@ class Estimated:
 
     def headline(self) -> pd.DataFrame | None:
         """The headline numbers; None if the declaration names none."""
-        declared, parts = self.table.headline, []
-        if declared is None or self.frame.empty:
+        declared = self.table.headline
+        if declared is None:
             return None
-        for of, rows in self._headlined(declared):
-            for place in range(declared.places):
-                first = largest(rows, declared.number, ["model"], place)
-                sizes = rows[declared.number].abs().groupby(rows["model"])
-                alike = sizes.agg(lambda own: (own == own.max()).sum())
-                if declared.places == 1:  # none of several equal rows is the largest
-                    first = first.assign(alike=first["model"].map(alike))
-                parts += list(self._headlines(declared, first, {**of, "place": place + 1}))
+        parts = [part for of, rows in self.chosen for part in self._headlines(declared, rows, of)]
         return pd.concat(parts, ignore_index=True) if parts else None
 
-    def _headlined(self, declared: Largest) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
-        """The rows of each headline, with what they share."""
-        frame = self.frame
-        for name, value in declared.where.items():
-            frame = frame[frame[name] == value]
+    @cached_property
+    def chosen(self) -> Sequence[tuple[dict[str, object], pd.DataFrame]]:
+        """The row of each model for each headline, and what these rows share."""
+        declared, frame = self.table.headline, self.frame
+        if declared is None or frame.empty:
+            return ()
+        frame = _with_values(frame, declared.where)
         if declared.first:
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
         parts = list(grouped(frame, declared.within))
         if declared.by_size:
-            means = [rows[declared.number].mean() for _, rows in parts]  # NaN comes last
+            means = [rows[declared.by_size].mean() for _, rows in parts]  # NaN comes last
             parts = [parts[place] for place in np.argsort(-np.array(means), kind="stable")]
-        return iter(parts)
+        found = []
+        for of, rows in parts:
+            sizes = rows[declared.number].abs().groupby(rows["model"])
+            alike = sizes.agg(lambda own: (own == own.max()).sum())
+            for place in range(declared.places):
+                first = largest(rows, declared.number, ["model"], place)
+                if declared.places == 1:  # none of several equal rows is the largest
+                    first = first.assign(alike=first["model"].map(alike))
+                found.append(({**of, "place": place + 1}, first))
+        return found
 
     def _headlines(
         self, declared: Largest, rows: pd.DataFrame, of: Mapping[str, object]
@@ -114,38 +124,45 @@ class Estimated:
             plain = rows.assign(label="", low=float("nan"), high=float("nan"), note=" ")
             yield headline(plain, title.format(**of), value=name, n=n, unit=unit)
 
-    def links(self) -> Iterator[Number]:
+    def links(self, more: pd.DataFrame | None = None) -> Iterator[Number]:
         """The value of each number in each pair, by row; of large tables, of the rows shown.
 
-        The trials need a column pair_id.
+        The trials need a column pair_id. `more` are further rows of the frame, such as those of a
+        figure.
         """
         table = self.table
+        shown = pd.concat([self.item.on_page, more]).drop_duplicates(by := [*table.by])
         numbers = [number for number in table.numbers if number.interval]
         # Of a table with more numbers, only the main one leads to pairs.
-        if len(self.item.on_page) * len(numbers) > 2000:
+        if len(shown) * len(numbers) > 2000:
             numbers = [table.main]
-        by, trials = [*table.by], self.trials[self.trials[CLUSTER].notna()]
-        rows = trials.merge(self.item.on_page[by].drop_duplicates(), on=by)
+        rows = self.trials[self.trials[CLUSTER].notna()].merge(shown[by], on=by)
         for number in numbers:
             each = values(number, rows, [*by, "pair_id"]).dropna(subset=number.name)
             for of, own in grouped(each, by):
-                labels = {name: text(value) for name, value in of.items() if text(value) != ALL}
+                labels = self._labels(of)
                 pairs = own["pair_id"].astype(str)
                 each_pair = dict(zip(pairs, own[number.name], strict=True))
-                yield Number(number.name, labels, each_pair, self._headline_of(number.name, of))
+                named = (number.name, tuple(labels.items()))
+                yield Number(number.name, labels, each_pair, self._names.get(named, ""))
 
-    def _headline_of(self, number: str, of: Mapping[str, object]) -> str:
-        """The name of the headline that a row's number is; empty if it is none."""
-        declared, frame = self.table.headline, self.frame
-        if declared is None or declared.number != number or declared.places > 1:
-            return ""
-        several = {name for name in self.table.by if frame[name].nunique() > 1}
-        first = declared.first
-        if several - {"model", first, *declared.within} or (
-            first and of[first] != frame[first].iloc[0]
-        ):
-            return ""
-        return _named(declared, of)
+    @cached_property
+    def _names(self) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], str]:
+        """The names of headlines, by their numbers and the rows that they are about."""
+        declared = self.table.headline
+        if declared is None:
+            return {}
+        return {
+            (declared.number, tuple(self._labels(row).items())): _named(declared, of)
+            for of, rows in self.chosen
+            for row in rows.to_dict("records")
+            if row.get("alike", 1) == 1
+        }
+
+    def _labels(self, row: Mapping[Any, Any]) -> dict[str, str]:
+        """What a row is about, as texts."""
+        each = {name: text(row[name]) for name in self.table.by}
+        return {name: own for name, own in each.items() if own != ALL}
 
     def compared(self) -> "Estimated | None":
         """The differences of two models, trial by trial; None of other models, or without any.
@@ -197,14 +214,13 @@ class Estimated:
         if declared is None or compared is None:
             return
         by = [name for name in self.table.by if name != "model"]
-        for of, rows in self._headlined(declared):
-            for place in range(declared.places):
-                first = largest(rows, declared.number, ["model"], place)[by].drop_duplicates()
-                differences = compared.frame.merge(first, on=by)
-                if len(first) == 1 and len(differences) == 1:
-                    ends = [declared.number, *(compared.table.main.interval or ())]
-                    value, low, high = differences[ends].iloc[0].astype(float)
-                    yield _named(declared, {**of, "place": place + 1}), (value, low, high)
+        for of, rows in self.chosen:
+            about = rows[by].drop_duplicates()
+            differences = compared.frame.merge(about, on=by)
+            if len(about) == 1 and len(differences) == 1:
+                ends = [declared.number, *(compared.table.main.interval or ())]
+                value, low, high = differences[ends].iloc[0].astype(float)
+                yield _named(declared, of), (value, low, high)
 
     def cautions(self, rows: pd.DataFrame | None = None) -> Iterator[Caution]:
         """Cautions about models for which no test can be significant, or none is.
@@ -253,7 +269,8 @@ class Estimated:
     def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows: the main number has its interval beside it."""
         table, main = self.table, self.table.main
-        shown = rows[[name for name in table.by if name not in of]]
+        by = [name for name in table.by if name not in of and not rows[name].isna().all()]
+        shown = rows[by]
         whole = [name for name in shown if _whole(shown[name])]
         shown = shown.astype(dict.fromkeys(whole, "Int64"))
         for number in table.numbers:
@@ -266,6 +283,13 @@ class Estimated:
             if number is table.tested and rows["p_holm"].notna().any():
                 shown["p_holm"] = rows["p_holm"]
         return shown.join(rows[[table.count]])
+
+
+def _with_values(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame:
+    """The rows that have some values."""
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    return frame
 
 
 def _named(declared: Largest, of: Mapping[str, object]) -> str:

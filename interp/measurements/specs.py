@@ -245,6 +245,7 @@ class Attribute(ReadsAnswers, Spec):
     fills = ("answers", "option_probabilities", "segment_scores", "tokens", "token_scores")
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
     derives = (
+        "interp.measurements.attribution.ratios:RATIOS",
         "interp.measurements.attribution.segments:SEGMENTS",
         "interp.measurements.attribution.segments:DECISIVE",
     )

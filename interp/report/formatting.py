@@ -95,16 +95,3 @@ def ratio_title(ratio: Sequence[str]) -> str:
     """The name of a ratio, such as "Premise 2 over premise 1"."""
     above, below = map(segment_label, ratio)
     return f"{above[:1].upper()}{above[1:]} over {below}"
-
-
-def mean_with_sd(means: Iterable[float], deviations: Iterable[float]) -> list[str]:
-    """Texts such as "0.689 (0.193)", the paper's form for means; empty if there is no mean.
-
-    A mean of a single value has no standard deviation.
-    """
-    return [
-        ""
-        if math.isnan(mean)
-        else f"{mean:.3f}" + f" ({deviation:.3f})" * (not math.isnan(deviation))
-        for mean, deviation in zip(means, deviations, strict=True)
-    ]

@@ -45,8 +45,7 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     table = pd.read_csv(folder / "effect_table.csv")
     assert set(table["recognized"]) == {"all", "yes", "no"}
     assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
-    shown = capsys.readouterr()
-    assert "premise1_entity_a" in shown.out
+    assert "Effects by role, in logits" in capsys.readouterr().out
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT]["pairs"] == 3
     assert record["run"]["parameters"]["sites"] == ["resid_pre"]
@@ -65,7 +64,7 @@ def test_positions_estimates_and_verification(tmp_path, capsys):
     verified = pd.read_csv(folder / "verification_table.csv")
     assert verified["cells"].sum() == 3 * 4
     assert set(pd.read_csv(folder / "effect_table.csv")["method"]) == {"gradient"}
-    assert list((folder / "figures").glob("layers_by_tokens-*head2.png"))
+    assert list((folder / "figures").glob("layers_by_roles-*head2.png"))
     assert "Estimates against exact effects" in capsys.readouterr().out
 
 
@@ -87,14 +86,14 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     shown = " ".join(printed.split())
     assert re.search(r"Bounds .*unchecked pair, with probability 0\.5", shown)
     assert main(["report", str(folder)]) == 0
-    assert "cells of a single layer" in (folder / "report.html").read_text()
+    assert "tables/bound_table.csv" in (folder / "report.html").read_text()
     for level in ("1", "0"):
         message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
         assert "guarantee" in message
 
 
 @pytest.mark.slow
-def test_sets_of_cells_leave_a_table_and_a_figure(tmp_path, capsys):
+def test_sets_of_cells_leave_a_table(tmp_path, capsys):
     folder = tmp_path / "out"
     options = ["--sets", "--estimate", "gradient", "--out", str(folder)]
     assert main(["patch", *OPTIONS, *options]) == 0
@@ -103,7 +102,6 @@ def test_sets_of_cells_leave_a_table_and_a_figure(tmp_path, capsys):
     assert table["sites"].unique().tolist() == ["resid_pre"]
     table = table[table["recognized"] == "all"]
     assert (table["pairs"] + table["left_out"]).tolist() == [3, 3]
-    assert len(list((folder / "figures").glob("node_sets-*.png"))) == 1
     assert "Sets of cells patched" in capsys.readouterr().out
     assert main(["report", str(folder)]) == 0
     assert "area under NS" in (folder / "report.html").read_text()
@@ -120,25 +118,23 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     assert main([*options, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert widest(shown) <= 80
-    parts = shown.split("Effect in logits")[1:]
-    tables = [part.partition("Recovered share")[0] for part in parts]
-    titles = [" ".join(table.split()).partition(" layer")[0] for table in tables]
-    assert [title.rpartition(", ")[2] for title in titles] == ["z", "resid_pre"]
-    by_head, whole = (
-        [line.split() for line in table.splitlines() if "premise1_entity_a" in line]
-        for table in tables
-    )
-    effects = pd.read_csv(tmp_path / "out" / "effect_table.csv")
-    heads, layers = int(effects["head"].max()) + 1, effects["layer"].nunique()
-    assert [line[0] for line in by_head] == [str(head) for head in range(heads)]
-    assert [len(line) for line in whole] == [2 + layers]  # role, pairs and an effect a layer
+    table = pd.read_csv(tmp_path / "out" / "effect_table.csv")
+    for site in ("z", "resid_pre"):
+        largest = table[(table["site"] == site) & (table["recognized"] == "all")]
+        largest = largest.loc[largest["effect"].abs().nlargest(5).index]
+        part = shown.partition(f"counterpart, {site}")[2].partition("Effects by role")[0]
+        rows = [line.split() for line in part.splitlines() if re.search(r" -?\d+\.\d{3}", line)]
+        heads = largest["head"].dropna().astype(int).astype(str).tolist()
+        assert [row[1] for row in rows[: len(heads)]] == heads
+        texts = [f"{effect:.3f}" for effect in largest["effect"]]
+        assert [text for row in rows for text in row if text in texts] == texts
 
 
 @pytest.mark.slow
 def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
     folder = str(tmp_path / "out")
     assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
-    assert "premise1_entity_a" in capsys.readouterr().out
+    assert "Effects by role, in logits" in capsys.readouterr().out
     assert main(["report", folder]) == 0
 
 
@@ -148,10 +144,7 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(Grid, "patch", without_numbers)
     monkeypatch.setattr(Estimator, "patch", without_numbers)
-    scores = ["attribute", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "scores")]
-    assert main(scores) == 0
     options = ["--estimate", "gradient", "--verify", "2", "--fail-on-error", "1"]
-    options += ["--attributions", str(tmp_path / "scores")]
     folder = tmp_path / "out"
     command = ["patch", "--limit", "2", "--device", "cpu", *options, "--out", str(folder)]
     assert main(command) == 0
@@ -198,21 +191,6 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     assert len(rows) >= 6
     # One shard, and the next while it is read.
     assert max(most) <= 2 * max(rows) < sum(rows) / 2
-
-
-@pytest.mark.slow
-def test_scores_are_compared_with_effects(tmp_path, capsys):
-    scores = ["attribute", "--limit", "3", "--device", "cpu", "--out", str(tmp_path / "scores")]
-    assert main(scores) == 0
-    options = [*OPTIONS, "--granularity", "segment", "--attributions", str(tmp_path / "scores")]
-    assert main(["patch", *options, "--out", str(tmp_path / "out")]) == 0
-    table = pd.read_csv(tmp_path / "out" / "agreement_table.csv")
-    assert set(table["method"]) == {"input_gradient", "attention"}
-    assert (table["n"] <= 3).all()
-    assert list((tmp_path / "out" / "figures").glob("scores_and_effects-*.png"))
-    assert "have the larger effect" in capsys.readouterr().out
-    assert main(["report", str(tmp_path / "out")]) == 0
-    assert "Effects by role" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ def test_a_headline_of_some_rows_names_none_of_several_equal_ones():
 
 
 def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_its_pairs():
-    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size=True)
+    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size="x")
     table = replace(table_of(*TESTED.numbers, headline=declared), by=["model", "row", "segment"])
     trials = made({0: 1.0, 1: 3.0}).trials.assign(segment="premise1")
     found = Estimated(table, trials)
@@ -99,8 +99,27 @@ def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_it
     assert found.headline()["number"].tolist() == names
     assert found.headline()["label"].tolist() == ["", ""]
     assert [link.headline for link in found.links()] == names[::-1]
-    placed = replace(table, headline=replace(declared, places=2))
-    assert {link.headline for link in Estimated(placed, trials).links()} == {""}
+
+
+def test_each_of_several_largest_rows_is_led_to_and_other_rows_are_not():
+    found = made({0: 0.5, 1: -3.0, 2: 2.0})
+    assert {link.of["row"]: link.headline for link in found.links()} == {
+        "0": "",
+        "1": "largest effect 1",
+        "2": "largest effect 2",
+    }
+
+
+def test_a_terminal_shows_the_largest_rows_that_headlines_may_be_about():
+    declared = Largest("x", "largest", where={"part": "a"})
+    by = ["model", "part", "row"]
+    table = replace(TESTED, headline=declared, by=by, split=["model"], most=2)
+    of_part = {"a": made({0: 1.0, 1: -4.0, 2: 3.0}), "b": made({0: 9.0})}
+    trials = pd.concat([own.trials.assign(part=part) for part, own in of_part.items()])
+    item = Estimated(table, trials).item
+    ((_, shown),) = item.shown
+    assert shown["row"].tolist() == [1, 2] and "part" not in shown
+    assert len(item.on_page) == 4
 
 
 def test_two_models_headlines_are_compared_where_both_are_about_the_same_row():

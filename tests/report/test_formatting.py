@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.report.formatting import (
-    mean_with_sd,
     number_text,
     segment_label,
     signed,
@@ -39,9 +38,3 @@ def test_a_number_at_the_end_of_a_segment_stays_whole(segment, label):
 def test_a_number_reads_back_within_what_is_shown(value):
     read = float(number_text(value).replace(",", "").replace("−", "-"))
     assert read == pytest.approx(value, abs=5.1e-4, rel=0.06)
-
-
-def test_means_are_written_with_their_deviation():
-    missing = float("nan")
-    texts = mean_with_sd([0.6894, missing, 0.5], [0.1931, missing, missing])
-    assert texts == ["0.689 (0.193)", "", "0.500"]

@@ -4,18 +4,16 @@ A ratio has no upper bound. One prompt whose denominator is close to zero can do
 thousands, so the mean may exceed one although nearly all ratios are below one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from interp.analysis.accuracy import accuracy_table
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Median, Plain, Table
-from interp.report.pairs import Number, mean_by_pair
-from interp.statistics.summaries import grouped, largest_share, weighted_sd
+from interp.statistics.summaries import largest_share, weighted_sd
 from interp.tables import TEXT, column
 
 LARGE_SHARE = 0.05
@@ -35,8 +33,8 @@ RATIOS = Table(
     measured="segment_scores",
     numbers=[
         Mean("geometric", "geometric mean, 0 if any is 0", "ratio", _SIGN, of="value", logs=True),
-        Median("median", "median", "ratio", _SIGN, of="value"),
-        Mean("mean", "mean, which one prompt may dominate", "ratio", _SIGN, of="value"),
+        Median("median", "median", "ratio", _SIGN, of="value", aside=True),
+        Mean("mean", "mean, which one prompt may dominate", "ratio", _SIGN, of="value", aside=True),
         Plain(
             "largest_share",
             f"the largest one's share in their sum; above {LARGE_SHARE}, the mean depends on it",
@@ -44,10 +42,20 @@ RATIOS = Table(
             of="value",
             how=largest_share,
             why="geometric",
+            aside=True,
         ),
-        Plain("sd", "sample standard deviation", "ratio", of="value", how=weighted_sd, why="mean"),
+        Plain(
+            "sd",
+            "sample standard deviation",
+            "ratio",
+            of="value",
+            how=weighted_sd,
+            why="mean",
+            aside=True,
+        ),
     ],
     order=["largest_share"],
+    split=["ratio"],
     trials="prompts",
     alone="a geometric mean or median is no mean of what each prompt contributes",
     more=[column("ratio", TEXT, "`ratio` of means over tokens, or `ratio_unnormalized` of sums")],
@@ -66,9 +74,7 @@ def column_name(method: str) -> str:
     return "gradient" if method == "input_gradient" else method
 
 
-def attribution_table(
-    ratios: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
-) -> pd.DataFrame:
+def attribution_table(ratios: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFrame:
     """One row per model, in the column order of the published tables.
 
     Columns are model; gradient_mean_ratio, gradient_sd, attention_mean_ratio, attention_sd: mean
@@ -76,9 +82,9 @@ def attribution_table(
     (premise 2 over premise 1 if there are premises); four such columns for the ratio of the
     segments' sums; paired_accuracy, the accuracy of each side, and prompts; and, of each method,
     the other numbers of `RATIOS`, of which the main one has its interval. In each group, columns of
-    other methods follow; those of a method that was not run are empty.
+    other methods follow; those of a method that was not run are empty. `ratios` is the table
+    `RATIOS`, and `accuracy` that of `accuracy_table`.
     """
-    accuracy = accuracy_table(answers, prompts)
     methods = dict.fromkeys([*map(column_name, DEFAULT_METHODS), *ratios["method"]])
     cells = ratios.set_index(["ratio", "method", "model"])
 
@@ -119,7 +125,7 @@ def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -
             "select the rows of one"
         )
     named = ratios.assign(method=ratios["method"].map(column_name))
-    rows = named.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+    rows = named.merge(prompts[[*{"prompt_id", "pair_id", "weight", cluster}]], on="prompt_id")
     rows["cluster"] = pd.factorize(rows[cluster])[0]
     kinds = [rows.assign(value=rows[kind], ratio=kind) for kind in _KINDS]
     return pd.concat(kinds, ignore_index=True).dropna(subset="value")
@@ -128,14 +134,3 @@ def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -
 def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
     """The table `RATIOS`; arguments as `ratio_trials`."""
     return estimate(RATIOS, ratio_trials(ratios, prompts, cluster=cluster))
-
-
-def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:
-    """Each pair's geometric mean ratio, by model and method; `title` is what is compared."""
-    positive = ratios[ratios["ratio"] > 0]
-    logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
-    for of, rows in grouped(logs, ["model", "method"]):
-        values = {pair: float(np.exp(m)) for pair, m in mean_by_pair(rows, prompts, "log").items()}
-        labels = {name: str(value) for name, value in of.items()}
-        headline = f"{title} ({column_name(labels['method'])}, geometric mean)"
-        yield Number(title, labels, values, headline=headline)

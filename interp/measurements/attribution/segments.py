@@ -63,21 +63,32 @@ SEGMENTS = Table(
     measured="segment_scores",
     numbers=[
         Share("share", "mean share in the prompt's absolute scores", "share", continuous=True),
-        Plain("tokens", "mean number of tokens", "tokens", why="share"),
-        Plain("score", "mean of summed scores", "method's unit", "that of the method", why="share"),
+        Plain("tokens", "mean number of tokens", "tokens", why="share", aside=True),
         Plain(
-            "score_sd", "sd over prompts", "method's unit", of="score", how=weighted_sd, why="share"
+            *("score", "mean of summed scores", "method's unit", "that of the method"),
+            why="share",
+            aside=True,
         ),
-        Plain("share_sd", "sd over prompts", "share", of="share", how=weighted_sd, why="share"),
+        *(
+            Plain(
+                *(f"{name}_sd", "sd over prompts", unit),
+                of=name,
+                how=weighted_sd,
+                why="share",
+                aside=True,
+            )
+            for name, unit in (("score", "method's unit"), ("share", "share"))
+        ),
     ],
     order=["prompts", "tokens", "score", "score_sd", "share", "share_sd"],
     trials="prompts",
+    split=["method", "target"],
     headline=Largest(
         "share",
         "share of {segment} by {method}",
         within=["segment", "method"],
         first="method",
-        by_size=True,
+        by_size="share",
     ),
 )
 

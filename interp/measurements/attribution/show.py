@@ -20,7 +20,6 @@ from interp.measurements.attribution.example import attribution_panels, typical_
 from interp.measurements.attribution.ratios import (
     RATIOS,
     attribution_table,
-    ratio_numbers,
     ratio_trials,
 )
 from interp.measurements.attribution.segments import (
@@ -36,10 +35,10 @@ from interp.measurements.attribution.segments import (
     with_whole_thoughts,
 )
 from interp.prompts.thought import is_part
-from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
-from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with, with_interval
+from interp.report.formatting import ratio_title
+from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
 from interp.report.html import Display, notebook_html, token_heat_map
-from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem, Titled, apart
+from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.summaries import grouped
@@ -49,10 +48,10 @@ if TYPE_CHECKING:
 
 
 _GAP_NOTE = (
-    "change: mean size of the difference in the target between the prompt and what the method "
-    "compares it with (donors, or the mean embedding). gap: mean size of the sum of the scores "
-    "minus this difference, in the target's unit. relative: gap / change. interp methods tells "
-    "when the scores of a method add up."
+    "difference_size: mean size of the difference in the target between the prompt and what the "
+    "method compares it with (donors, or the mean embedding). gap_size: mean size of the sum of "
+    "the scores minus this difference, in the target's unit. relative_gap: their ratio. "
+    "interp methods tells when the scores of a method add up."
 )
 
 _LARGEST_NOTE = (
@@ -143,7 +142,9 @@ class Attributions(Answered):
             return (segments,)
         named = f"{ratio_title(self.ratio)} ({{method}}, geometric mean)"
         compared = replace(
-            RATIOS, headline=Largest("geometric", named, within=["method"], first="ratio")
+            RATIOS,
+            title=ratio_title(self.ratio),
+            headline=Largest("geometric", named, within=["method"], first="ratio"),
         )
         trials = ratio_trials(self._ratios, self.prompts, cluster=self.cluster or "pair_id")
         return Estimated(compared, trials), Estimated(
@@ -227,15 +228,16 @@ class Attributions(Answered):
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Accuracies, any ratios, scores by segment, deciding segments, readings of answers."""
         yield self._by_model()
+        yield from (one.item for one in self.estimated[:-1])
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
-        narrow = [] if self.ratio or thinks else list(_mean_shares(table))
-        yield replace(self.estimated[-1].item, narrow=narrow)
+        item = self.estimated[-1].item
+        yield replace(item, narrow=()) if self.ratio or thinks else item
         if thinks:
             rows = with_whole_thoughts(self.table("segment_scores", TABLE_COLUMNS))
             title = "Scores of the thought as a whole, and of the other segments"
             item = self._scores_by_segment(replace(SEGMENTS, title=title), rows).item
-            yield replace(item, name="thought_scores", narrow=list(_mean_shares(item.frame)))
+            yield replace(item, name="thought_scores")
         yield from self._completeness()
         if len(self._largest):
             title = "Which segment has the largest score?"
@@ -306,10 +308,8 @@ class Attributions(Answered):
         yield from option_panels(self.measured, prompts)
 
     def _numbers(self) -> Iterator[Number]:
-        """Ratios and shares of segments."""
-        if self.ratio is not None:
-            yield from ratio_numbers(self._ratios, self.prompts, ratio_title(self.ratio))
-        for link in self.estimated[-1].links():
+        """Those of the declared tables."""
+        for link in self.links():
             # Other tables of segments do not name the target, which is that of the whole run.
             yield replace(link, of={name: of for name, of in link.of.items() if name != "target"})
 
@@ -328,13 +328,9 @@ class Attributions(Answered):
         """How far scores are from adding up, for methods whose scores should."""
         table = completeness_table(self.measured.parts("segment_scores", GAP_COLUMNS))
         if len(table):
-            shown = table[["model", "method"]].assign(
-                change=[f"{size:.3g}" for size in table["difference_size"]],
-                gap=[f"{size:.2g}" for size in table["gap_size"]],
-                relative=[f"{share:.1%}" for share in table["relative_gap"]],
-            )
+            shown = table[["model", "method", "difference_size", "gap_size", "relative_gap"]]
             title = "Do scores add up to the change in the target? Mean sizes over prompts"
-            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)], shown)
+            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)])
 
     @property
     def _keeps_tokens(self) -> bool:
@@ -346,59 +342,20 @@ class Attributions(Answered):
 
     def _by_model(self) -> TableItem:
         """One row per model: accuracies and, if two segments are compared, their ratios."""
+        item = self._accuracy_item()
         if self.ratio is None:
-            item = self._accuracy_item()
-            name, title, table, scores = item.name, item.title, item.frame, []
-        else:
-            ratios = self.estimated[0].frame
-            table = attribution_table(ratios, self._own_answers, self._own_prompts)
-            name, title = "attribution_table", ratio_title(self.ratio)
-            scores = list(_geometric_means(ratios, self.ratio))
-        accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
-        return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
+            return item
+        table = attribution_table(self.estimated[0].frame, item.frame)
+        narrow = [(item.title, item.frame)]
+        return replace(
+            item, name="attribution_table", frame=table, narrow=narrow, display=item.frame
+        )
 
     def _repr_html_(self) -> str | None:
         if not self.measured.size("answers"):
             return None
-        tables = self._by_model().shown
+        tables = [*self._by_model().shown, *self.estimated[0].item.shown]
         if self.ratio is None:
             tables = [("Scores by segment: mean and standard deviation", self.summary())]
         table = notebook_html(tables, cautions=self.cautions)
         return table + self.heat_map().html if self._keeps_tokens else table
-
-
-def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
-    """Two tables, of the ratios of mean and of summed scores, with one column per method.
-
-    The mean of ratios, which the published tables give, may lie above 1 although nearly all ratios
-    lie below; it remains in the CSV file.
-    """
-    above, below = map(segment_label, ratio)
-    titles = {
-        "ratio": f"Score per token of {above} over that of {below}",
-        "ratio_unnormalized": f"Summed score of {above} over that of {below}",
-    }
-    for kind, title in titles.items():
-        rows = table[table["ratio"] == kind]
-        means = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
-        texts = rows.assign(
-            text=[
-                with_interval(*map(float, row), decimals=3) + " (a ratio is 0)" * (row[0] == 0)
-                for row in means
-            ]
-        )
-        shown = texts.pivot(index="model", columns="method", values="text").fillna("")
-        shown = shown.loc[rows["model"].unique(), rows["method"].unique()].reset_index()
-        ends = " [95% interval]" if rows["geometric_low"].notna().any() else ""
-        yield f"{title}: geometric mean over prompts{ends}", shown.rename_axis(columns=None)
-
-
-def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
-    """The share of each segment, one table per method and one column per segment."""
-    texts = table.assign(text=mean_with_sd(table["share"], table["share_sd"]))
-    for method, rows in texts.groupby("method", sort=False):
-        shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
-        shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
-        shown.columns = apart([*map(segment_label, shown.columns)], "segment", ["model"])
-        title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
-        yield title, shown.reset_index()

@@ -11,7 +11,7 @@ from interp.estimates.pictures import bars
 from interp.estimates.shown import Estimated
 from interp.measurements.edges.derive import edge_agreement_table, edge_trials, edges_as_cells
 from interp.measurements.edges.phrasings import component_table
-from interp.measurements.patching.guarantee import guarantee_tables
+from interp.measurements.patching.guarantee import guarantee_items
 from interp.prompts.own.layout import PHRASING
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Panel
@@ -52,16 +52,6 @@ EDGES = Table(
 _AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for
 absolute values; recall_10: share of the 10 largest exact edges among the 10 largest estimates;
 edges: number of edges that were run exactly."""
-
-_GUARANTEED = """Absolute effects in logits, by kind of reader: queries, keys, values, MLPs and
-logits. In checked pairs, drawn at random, edges were also run exactly. In an unchecked pair, with
-probability {level:g}, {which} exceeds its own estimate plus margin; in 95% of random choices of
-checked pairs, this holds for at least the share covered_low of the unchecked pairs of this run.
-bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs without
-estimates; if it is lower than bound, estimates are useless."""
-
-_LAYERS = """Bounds for the readers of a single layer. Each bound holds for a pair with probability
-{level:g}; all of them hold simultaneously with a lower probability."""
 
 _VARIES = "Edges that vary most with the phrasing"
 
@@ -139,19 +129,10 @@ class EdgeEffects(PairResult):
     def _bounds(self) -> Iterator[TableItem]:
         """Bounds on the errors of the estimates; empty without --guarantee."""
         level = self._guarantee
-        if level is None:
-            return
-        cells = edges_as_cells(self.edges, self.pairs)
-        readers, layers = guarantee_tables([cells], self.pairs, level=level)
-        unused = ["source", "level", "head", "role"]
-        if (readers["note"] == "").all():
-            unused.append("note")
-        title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
-        note = _GUARANTEED.format(level=level, which=self._bounded)
-        shown = [(title, readers.drop(columns=[name for name in unused if name in readers]))]
-        yield TableItem("guarantee_table", title, readers, note, shown)
-        note = _LAYERS.format(level=level)
-        yield TableItem("bound_table", "Bounds by layer of the reader", layers, note, narrow=())
+        if level is not None:
+            cells = [edges_as_cells(self.edges, self.pairs)]
+            bounded, by = self._bounded, "layer of the reader"
+            yield from guarantee_items(cells, self.pairs, level, bounded=bounded, by=by)
 
     @property
     def _bounded(self) -> str:

@@ -7,26 +7,24 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.constant import MOSTLY
 from interp.choices import COUNTERPART, UNCHANGED
-from interp.console import counted, echo
 from interp.estimates.compute import WHY
-from interp.estimates.declared import Mean, Plain, Table
+from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
 from interp.report.formatting import segment_label
-from interp.report.glance import MOST_NUMBERS, Opening, headline
+from interp.report.glance import MOST_NUMBERS, Opening
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Bars, Browser, Number, Panel, by_pair, with_sides
+from interp.report.pairs import Bars, Browser, Panel, by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.results.result import Result, errors_by_model, figure_of
-from interp.statistics.summaries import grouped, weighted_sd
+from interp.statistics.summaries import weighted_sd
 
 EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
 EFFECT_COLUMNS = [
     *EFFECT_KEY,
-    *("prompt_id", "answer", "other_answer"),
+    "prompt_id",
     *("shapley", "leave_one_out", "interaction", "note", "error"),
 ]
 """Columns of the segment_effects table that its summaries use."""
@@ -45,38 +43,6 @@ def segment_trials(effects: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(shapley_size=rows["shapley"].abs(), **{WHY: why.where(same, "")})
 
 
-def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """By model, the pairs, and those both of whose sides get the same answer.
-
-    An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
-    exchanging all segments moves it by some amount on one side and back on the other, so that the
-    effects of the counterpart cancel in a mean over prompts, however large they are.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
-    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
-    answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
-    whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
-    return whole.agg(pairs="size", same="sum").reset_index()
-
-
-def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """By model, the prompts, and those that get the more frequent of their two answers.
-
-    If a model gives one answer to all prompts, replacing segments by those of other prompts moves
-    its logit as often up as down, so that effects cancel in a mean over prompts.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])
-    options = [
-        " ".join(sorted(both)) for both in zip(rows["answer"], rows["other_answer"], strict=True)
-    ]
-    counts = rows.groupby(["model", pd.Series(options, rows.index, name="options"), "answer"])
-    most = counts.size().groupby(["model", "options"]).max().groupby("model", sort=False)
-    same = most.sum().rename("same").reset_index()
-    return same.merge(rows.groupby("model").size().rename("prompts").reset_index(), on="model")
-
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -88,7 +54,9 @@ _MEANS = ("shapley", "leave_one_out", "interaction")
 SEGMENTS = Table(
     name="segment_effect_table",
     title="Effects of segments on the answer, in logits: means over prompts",
-    text="Rows of two segments have their interaction alone.",
+    text="""Rows of two segments have their interaction alone. Where a model gives one answer to
+    most prompts, effects of other instances cancel in their mean, and where it gives one answer to
+    both sides of a pair, those of counterparts; shapley_size is their mean size.""",
     by=EFFECT_KEY,
     measured="segment_effects",
     numbers=[
@@ -112,6 +80,14 @@ SEGMENTS = Table(
     ],
     trials="prompts",
     order=["prompts", *(f"{name}{end}" for name in _MEANS for end in ("", "_sd")), "shapley_size"],
+    headline=Largest(
+        "shapley",
+        "effect of {segment} in logits",
+        within=["segment"],
+        where={"other_segment": ""},
+        first="donor_kind",
+        by_size="shapley_size",
+    ),
 )
 
 
@@ -148,59 +124,35 @@ class SegmentEffects(Result):
 
     def opening(self) -> Opening:
         """Mean Shapley values, in logits, of the segments with the largest effects."""
-        shown = partial(headline, value="shapley", interval=_ENDS, n="prompts", unit="prompts")
-        each = grouped(self._alone, ["segment"])
-        parts = [shown(rows, _named(str(of["segment"]))) for of, rows in each]
-        plain = replace(super().opening(), sentences=[*self._findings()])
-        if not parts:
-            return plain
-        return replace(plain, numbers=pd.concat(parts, ignore_index=True), figure=self._figure())
-
-    @property
-    def _alone(self) -> pd.DataFrame:
-        """The segments with the largest effects, by the first kind of donor."""
-        table = self.estimated[0].frame
-        rows = table[(table["other_segment"] == "") & (table["donor_kind"] == self._first)]
-        sizes = rows.groupby("segment")["shapley_size"].mean().sort_values(ascending=False)
-        places = rows["segment"].map({name: n for n, name in enumerate(sizes.index[:MOST_NUMBERS])})
-        return rows.loc[places.dropna().sort_values(kind="stable").index]
+        plain = super().opening()
+        names = plain.numbers["number"].unique()[:MOST_NUMBERS]
+        numbers = plain.numbers[plain.numbers["number"].isin(names)]
+        return replace(plain, numbers=numbers, sentences=[*self._findings()], figure=self._figure())
 
     def plot(self) -> "Figure":
         """The mean effects of the segments as bars."""
         figure = self._figure()
         return super().plot() if figure is None else figure_of(figure.draw())
 
-    @property
-    def _first(self) -> str:
-        """The first kind of donor."""
-        return str(self.estimated[0].frame["donor_kind"].iloc[:1].max())
-
     def _figure(self) -> FigureItem | None:
         """The mean effects of the segments as bars; None without any."""
-        shown = self._alone.dropna(subset="shapley")
+        rows = [rows for _, rows in self.estimated[0].chosen[:MOST_NUMBERS]]
+        shown = pd.concat(rows).dropna(subset="shapley") if rows else pd.DataFrame()
         if shown.empty:
             return None
         note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
         ends = "; whiskers: 95% intervals" if shown[_ENDS[0]].notna().any() else ""
         note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
-        draw = partial(_bars, shown, y="shapley", hue="model", interval=_ENDS)
-        return FigureItem("segment_effects", "Effects of segments", draw, note)
+        return FigureItem("segment_effects", "Effects of segments", partial(_bars, shown), note)
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
+    def items(self) -> Iterator[TableItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
         table, *others = self.declared_items()
-        effects = self.estimated[0]
-        alone = effects.frame[effects.frame["other_segment"] == ""]
-        note = " ".join([table.note, *self._cancelled()])
-        narrow = [(table.title, effects.narrow(alone, ["other_segment"]))]
-        yield replace(table, note=note, narrow=narrow)
+        yield table
         if len(self._largest):
             title = "Which segment has the largest effect?"
             yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
         yield from others
-        for one in self.estimated[1:]:
-            title, draw = "Scores by methods of context attribution", partial(_context, one.frame)
-            yield FigureItem("context_scores", title, draw, one.note)
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
@@ -237,23 +189,6 @@ class SegmentEffects(Result):
         by = ["model", "donor_kind"]
         return largest.largest_of(self, "coalition_values", columns, find, by=by)
 
-    def _cancelled(self) -> Iterator[str]:
-        """A sentence for each model and kind of donor whose effects cancel in the mean."""
-        same = one_answer(self._effects)
-        for row in same[same["same"] >= MOSTLY * same["prompts"]].to_dict("records"):
-            yield (
-                f"{row['model']} gives one answer to {row['same']:,} of "
-                f"{counted(row['prompts'], 'prompt')}, so the effects of other instances cancel in "
-                "the mean; shapley_size is their mean size."
-            )
-        same = same_answers(self._effects, self.prompts)
-        for row in same[same["same"] > 0].to_dict("records"):
-            yield (
-                f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
-                f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
-                "cancel in the mean; shapley_size is their mean size."
-            )
-
     def context(self, *methods: str) -> pd.DataFrame:
         """Scores of segments by methods of context attribution, from the measured coalitions.
 
@@ -279,56 +214,28 @@ class SegmentEffects(Result):
 
     def browser(self) -> Browser:
         """With the effects of the segments, and their scores by methods of context attribution."""
-        return self.browsed(self._panels, self._numbers())
+        return self.browsed(self._panels)
 
     def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from effect_panels(self.measured, prompts)
         if len(self._context):
             yield from context_panels(self._context, prompts)
 
-    def _numbers(self) -> Iterator[Number]:
-        """Those of the tables; mean effects also lead from the first screen."""
-        first = {"donor_kind": self._first, "other_segment": ""}
-        for number in self.links():
-            led = number.name == "shapley" and first.items() <= number.of.items()
-            yield replace(number, headline=_named(number.of["segment"])) if led else number
-
     def noted(self) -> Mapping[str, object]:
-        """The errors of each model; prints a line about each mean in which effects cancel."""
-        for note in self._cancelled():
-            echo(note)
+        """The errors of each model."""
         return errors_by_model(self._effects)
 
 
-def _named(segment: str) -> str:
-    """The name of the headline number about a segment."""
-    return f"effect of {segment_label(segment)} in logits"
-
-
-def _bars(
-    rows: pd.DataFrame,
-    ax: "Axes | None" = None,
-    *,
-    y: str,
-    hue: str,
-    interval: tuple[str, str] = ("low", "high"),
-) -> "Axes":
-    """Draw effects as bars: a cluster for each segment, a bar for each value of `hue`."""
+def _bars(rows: pd.DataFrame) -> "Axes":
+    """Draw effects as bars: a cluster for each segment, a bar for each model."""
     from interp.report.figures.bars import grouped_bars
     from interp.report.figures.style import QUIET
 
     rows = rows.assign(segment=rows["segment"].map(segment_label))
-    ax = grouped_bars(rows, x="segment", y=y, hue=hue, n="prompts", interval=interval, ax=ax)
+    ax = grouped_bars(rows, x="segment", y="shapley", hue="model", n="prompts", interval=_ENDS)
     ax.axhline(0, color=QUIET, linewidth=0.8)
     ax.set_ylabel("effect in logits")
     return ax
-
-
-def _context(table: pd.DataFrame) -> "Axes":
-    """Draw the mean scores of segments, with one panel per model."""
-    from interp.report.figures.style import panel_a_model
-
-    return panel_a_model(table, partial(_bars, y="score", hue="method"))
 
 
 _ABOUT = [

@@ -1,4 +1,4 @@
-"""Figures for patching: heat maps of effects, and effects plotted against attribution scores.
+"""Heat maps of the effects of patches.
 
 Positive values are blue and negative values are red, so readers need no red-green color vision.
 """
@@ -7,16 +7,12 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from interp.measurements.patching.tables import CELL, grid_of
 from interp.report.figures.lines import heat_map
 from interp.report.figures.style import (
-    QUIET,
     house_style,
-    look,
     mark_areas,
-    mark_points,
     n_of,
     new_axes,
 )
@@ -68,71 +64,6 @@ def layers_by_tokens(patches: pd.DataFrame, *, head: int | None = None) -> Axes:
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
-        return ax
-
-
-def node_sets(curves: pd.DataFrame) -> Axes:
-    """The recovered share of the difference in metric, against the share of cells in the set.
-
-    `curves` are those of one model and group of pairs (`node_sets.node_set_curves`).
-    """
-    with house_style():
-        ax = new_axes(width=7.0, height=4.0)
-        for level in (0, 1):
-            ax.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
-        for index, (ranking, rows) in enumerate(curves.groupby("ranking", sort=False)):
-            own, share = look(index), rows["share"].to_numpy(float)
-            kind = "recognized pairs" if (rows["recognized"] == "yes").all() else "pairs"
-            label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
-            ends = rows[["low", "high"]].to_numpy(float).T
-            ax.plot(share, rows["normalized"], color=own.color, linestyle=own.line, label=label)
-            points = list(zip(share, rows["normalized"].astype(float), strict=True))
-            names = ["ranking", "share"]
-            mark_points(ax, rows, points, series=-index, number="normalized", named=names)
-            ax.fill_between(share, *ends, color=own.color, alpha=0.15, linewidth=0)
-        ax.set_xlim(0, 1)
-        ax.set_xlabel("share of the cells in the set")
-        ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
-        ax.set_title(_title(curves), loc="left", fontsize=10, pad=24)
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
-        return ax
-
-
-def scores_and_effects(effects: pd.DataFrame) -> Axes:
-    """Effect ratio of the premises against their score ratio: one point per pair and method.
-
-    Premise 2 has the higher score to the right of the vertical line, and the larger effect above
-    the horizontal line. The effects are those of one model, direction and site of
-    `premise_effects`.
-    """
-    with house_style():
-        ax = new_axes(width=6.0, height=4.4)
-        ax.axhline(1, color=QUIET, linewidth=0.8)
-        ax.axvline(1, color=QUIET, linewidth=0.8)
-        left_out = 0
-        for index, (method, rows) in enumerate(effects.groupby("method", sort=False)):
-            points = rows[(rows["score_ratio"] > 0) & (rows["effect_ratio"] > 0)]
-            left_out += len(rows) - len(points)
-            ax.scatter(
-                points["score_ratio"],
-                points["effect_ratio"],
-                s=20,
-                marker=look(index).marker,
-                color=look(index).color,
-                alpha=0.5,
-                linewidths=0,
-                label=f"{method} (n = {len(points):,} pairs)",
-            )
-        for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
-            scale("log")
-            axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
-            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axis.set_minor_formatter(NullFormatter())
-        remark = f" ({left_out:,} points undefined)" if left_out else ""
-        ax.set_xlabel(f"score of premise 2 over premise 1{remark}")
-        ax.set_ylabel("largest effect of premise 2\nover premise 1")
-        ax.set_title(_title(effects), loc="left", fontsize=10, pad=24)
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
         return ax
 
 

@@ -13,6 +13,7 @@ among m of N cells only with a probability of m / N.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from jaxtyping import Float
 from scipy.stats import betabinom
 
 from interp.measurements.patching.tables import PAIR, Parts, with_exact
+from interp.report.page import TableItem
 from interp.statistics.summaries import LEVEL, grouped
 
 
@@ -89,6 +91,37 @@ def guarantee_tables(
     by_stratum = _sizes(patches, pairs.set_index(PAIR)["checked"])
     by_site = by_stratum.groupby([*SITE, "pair_id", "checked"], sort=False)[_SIZES].max()
     return _table(by_site.reset_index(), SITE, level), _table(by_stratum, STRATUM, level)
+
+
+_NOTE = """Absolute effects in logits. In checked pairs, drawn at random, they were also measured
+exactly. In an unchecked pair, with probability {level:g}, {bounded} exceeds its own estimate plus
+margin. This holds for a single pair, not simultaneously for all pairs; in 95% of random choices of
+checked pairs, it holds for at least the share covered_low of the unchecked pairs of this run.
+bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs without
+estimates; if it is lower than bound, estimates are useless."""
+
+_EACH = """Each bound holds for a pair with probability {level:g}; all of them hold simultaneously
+with a lower probability."""
+
+
+def guarantee_items(
+    patches: Parts, pairs: pd.DataFrame, level: float, *, bounded: str, by: str
+) -> Iterator[TableItem]:
+    """The tables of `guarantee_tables`; `bounded` is what is bounded, and `by` names the strata."""
+    sites, strata = guarantee_tables(patches, pairs, level=level)
+    title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
+    yield table_item("guarantee_table", title, sites, _NOTE.format(level=level, bounded=bounded))
+    note = _EACH.format(level=level)
+    yield TableItem("bound_table", f"Bounds by {by}", strata, note, narrow=())
+
+
+def table_item(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
+    """A table; on the terminal, option columns with a single value and empty notes are left out."""
+    options = ("direction", "source", "sites", "level")
+    said = [column for column in options if column in table and table[column].nunique() == 1]
+    if "note" in table and (table["note"] == "").all():
+        said.append("note")
+    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
 
 
 _GUARANTEED = [

@@ -1,20 +1,16 @@
 """What the browser of pairs shows about patches: effects by layer and role or token."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
-from interp.choices import COUNTERPART
-from interp.measurements.patching.tables import CELL
-from interp.report.pairs import Grid, Number, Panel, Table
+from interp.report.pairs import Grid, Panel, Table
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 
 _GRID = ("model", "direction", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in a grid."""
-
-_LARGEST = "largest effect"
 
 
 def patch_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
@@ -65,29 +61,6 @@ def _grid(rows: pd.DataFrame, of: Mapping[str, str], note: str) -> Grid:
     layers = [f"layer {layer}" for layer in grid.columns]
     roles, values = list(map(str, grid.index)), grid.to_numpy(dtype=float).tolist()
     return Grid("Effects by layer and role", of, roles, layers, values, note=note)
-
-
-def patch_numbers(patches: Iterable[pd.DataFrame]) -> Iterator[Number]:
-    """Each pair's largest effect at a site, and its effect in each cell of the table of effects."""
-    cells: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
-    largest: dict[tuple[str, str], dict[str, float]] = {}
-    columns = [*CELL, "pair_id"]
-    for part in patches:
-        effects = part.dropna(subset="effect").groupby(columns, dropna=False, sort=False)
-        means = effects["effect"].mean().reset_index()
-        for *cell, pair, effect in means.itertuples(index=False, name=None):
-            place = named(dict(zip(CELL, cell, strict=True)))
-            cells.setdefault(tuple(place.items()), {})[str(pair)] = float(effect)
-            if place["source"] != COUNTERPART:
-                continue
-            found = largest.setdefault((place["model"], place["site"]), {})
-            if abs(effect) >= abs(found.get(str(pair), 0.0)):
-                found[str(pair)] = float(effect)
-    for (model, site), values in largest.items():
-        headline = f"largest effect at {site} in logits"
-        yield Number(_LARGEST, {"model": model, "site": site}, values, headline=headline)
-    for cell_of, values in cells.items():
-        yield Number("effect", dict(cell_of), values)
 
 
 def named(key: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Patches: effects of another prompt's activations on answers, by role and by token."""
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -14,20 +13,17 @@ from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
-from interp.measurements.attribution.show import Attributions
-from interp.measurements.patching.guarantee import guarantee_tables
-from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
-from interp.measurements.patching.panels import patch_numbers, patch_panels
+from interp.measurements.patching.guarantee import guarantee_items, table_item
+from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
+from interp.measurements.patching.panels import patch_panels
 from interp.measurements.patching.tables import (
     EFFECTS,
     SHARED,
-    agreement_table,
     effect_trials,
-    premise_effects,
     verification_table,
 )
 from interp.report.glance import MOST_NUMBERS, Opening, headline
-from interp.report.page import FigureItem, TableItem, Titled
+from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
@@ -37,20 +33,6 @@ from interp.statistics.summaries import grouped
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-_GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
-run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
-probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
-random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
-of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs
-without estimates; if it is lower than bound, estimates are useless."""
-
-_BOUNDS = """Bounds for the cells of a single layer, head and role. Each bound holds for a pair with
-probability {level:g}; all of them hold simultaneously with a lower probability."""
-
-_CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
-between sets. Bands are 95% intervals over clusters. 0 is the metric of the base
-prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in each heat map."""
@@ -130,26 +112,12 @@ class Patches(PairResult):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
-        effects, *differences = self.declared_items()
-        narrow = [*_by_layer(self._effects), *self._largest()]
-        yield replace(effects, narrow=narrow, display=None)
-        yield from differences
+        yield from self.declared_items()
         absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()
         if len(absent):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
-
-    def _largest(self) -> Iterator[Titled]:
-        """The five largest effects of the counterpart over all pairs, with intervals and p."""
-        table = self._effects
-        every = table[(table["recognized"] == "all") & (table["source"] == COUNTERPART)]
-        shared = ["model", "direction", "method", "source", "recognized"]
-        for of, rows in grouped(every.dropna(subset="effect"), shared):
-            order = rows["effect"].abs().sort_values(ascending=False, kind="stable").index
-            shown = self.estimated[0].narrow(rows.loc[order[:5]], shared)
-            shown = shown.drop(columns=["recovered", "flipped"], errors="ignore")
-            yield f"Largest effects in logits: {of['model']}, {of['direction']}", shown
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -159,17 +127,8 @@ class Patches(PairResult):
 
     def browser(self) -> Browser:
         """With the pair's metrics, grids of effects, and the effect in each cell."""
-        return self.browsed(partial(patch_panels, self.measured), patch_numbers(self.requested()))
-
-    def noted(self) -> Mapping[str, Mapping[str, object]]:
-        """Numbers of pairs, of recognized pairs and of errors."""
-        recognized = self.pairs.groupby("model", sort=False)["recognized"].agg(
-            lambda known: int(known.fillna(False).astype(bool).sum())
-        )
-        return {
-            model: {**about, "recognized": int(recognized[model])}
-            for model, about in super().noted().items()
-        }
+        every = self._effects[self._effects["recognized"] == "all"]
+        return self.browsed(partial(patch_panels, self.measured), self.estimated[0].links(every))
 
     def meaning(self) -> str:
         """What an effect is, and which sign it has if a patch brings about the other answer."""
@@ -221,17 +180,14 @@ class Patches(PairResult):
         return self.estimated[0].frame
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
+        """Heat maps of layers by roles, per model, site and head."""
         for _, rows in grouped(self._effects, _PANEL):
-            yield _figure("layers_by_roles", rows)
-        items: dict[str, FigureItem] = {}
-        for part in self.requested():
-            alone = part["position"].notna() & (part["source"] == COUNTERPART)
-            for _, rows in grouped(part[alone], _PANEL):
-                first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
-                item = _figure("layers_by_tokens", first)
-                items.setdefault(item.name, item)
-        yield from items.values()
+            head = _head(rows)
+            parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
+            parts += [] if head is None else [f"head{head}"]
+            draw = partial(_draw, "layers_by_roles", rows, head=head)
+            title = f"Layers by roles: {', '.join(parts)}"
+            yield FigureItem(_file_name("layers_by_roles", *parts), title, draw)
 
     def _estimates(self) -> Iterator[TableItem]:
         """A run's estimates compared with exact effects; empty without estimates."""
@@ -239,58 +195,20 @@ class Patches(PairResult):
         if self._parameters.get("verify") or level is not None:
             table = verification_table(self.measured.parts("patches"))
             title = "Estimates against exact effects, in logits"
-            yield _table("verification_table", title, table)
+            yield table_item("verification_table", title, table)
         if isinstance(level, float):
             parts = self.measured.parts("patches")
-            sites, strata = guarantee_tables(parts, self.pairs, level=level)
-            title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
-            yield _table("guarantee_table", title, sites, _GUARANTEED.format(level=level))
-            title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
-            yield TableItem("bound_table", title, strata, note, narrow=())
+            bounded, by = "no effect at the site", "layer, head and role"
+            yield from guarantee_items(parts, self.pairs, level, bounded=bounded, by=by)
 
-    def _sets(self) -> Iterator[TableItem | FigureItem]:
-        """Effects of sets of cells, one table and one figure per model; empty if not requested."""
+    def _sets(self) -> Iterator[TableItem]:
+        """Effects of sets of cells; empty if not requested."""
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
         table = node_set_table(sets, pairs)
         title = NODE_SETS.title
-        yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
-        curves = node_set_curves(sets, pairs)
-        for cell, rows in grouped(curves, ["model"]):
-            model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
-            draw = partial(_draw, "node_sets", shared if len(shared) else rows)
-            yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
-
-    @property
-    def _titled(self) -> Sequence[Titled]:
-        return list(_by_layer(self._effects))
-
-
-def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises, compared prompt by prompt with their attribution scores."""
-    if attributed.ratio is None:
-        raise UserError(
-            f"the prompts of {attributed.measured.about.system} do not name two segments to "
-            "compare, so their attributions have no score ratios; use a run of a system that "
-            "does, such as rulebreakers"
-        )
-    effects = premise_effects(patched.requested(), patched.pairs, attributed.ratios())
-    yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
-    title = "Does the premise with the higher score have the larger effect?"
-    yield TableItem("agreement_table", title, agreement_table(effects))
-    for group, rows in grouped(effects, ["model", "site"]):
-        name = _file_name("scores_and_effects", *map(str, group.values()))
-        yield FigureItem(name, title, partial(_draw, "scores_and_effects", rows))
-
-
-def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
-    """A table; on the terminal, option columns with a single value and empty notes are left out."""
-    option_columns = ("direction", "source", "sites", "level")
-    said = [column for column in option_columns if column in table and table[column].nunique() == 1]
-    if "note" in table and (table["note"] == "").all():
-        said.append("note")
-    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
+        yield table_item(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
 
 
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
@@ -299,15 +217,6 @@ def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
 
     drawn: Axes = getattr(patches, kind)(rows, **options)
     return drawn
-
-
-def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
-    """A heat map of the rows of one model, method, source, site and head."""
-    head = _head(rows)
-    parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
-    parts += [] if head is None else [f"head{head}"]
-    title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
-    return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
 
 
 def _file_name(*parts: str) -> str:
@@ -337,36 +246,3 @@ def _head(rows: pd.DataFrame) -> int | None:
     """The head of one figure's rows; None if the site has no heads."""
     head = rows["head"].iloc[0]
     return None if pd.isna(head) else int(head)
-
-
-def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
-    """Titled tables for a terminal: effects over all pairs, recovered shares over recognized pairs.
-
-    Rows are roles and columns are layers; each table has as many layers as fit side by side.
-    """
-    for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
-        where = ", ".join(map(str, cell.values()))
-        every = rows[rows["recognized"] == "all"]
-        recognized = rows[rows["recognized"] == SHARED]
-        none = " (the model gets both sides right in none)"
-        none *= bool((recognized["pairs"] == 0).all())
-        yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
-        if recognized["recovered"].notna().any():
-            title = f"Recovered share, recognized pairs: {where}"
-            yield from _titled(title, recognized, "recovered")
-
-
-def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
-    """One column of the effect table, as tables of roles by layers that fit the terminal."""
-    index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
-    # + 0.0 turns -0.0 into 0.0.
-    texts = ["-" if math.isnan(own) else f"{round(own, 3) + 0.0:.3f}" for own in rows[value]]
-    shown = rows.assign(head=rows["head"].astype("Int64"), text=texts)
-    table = shown.pivot(index=index, columns="layer", values="text").fillna("")
-    table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
-    names = table.index.to_frame(index=False)
-    widths = [max(map(len, [str(n), *own.astype(str)])) + 1 for n, own in names.items()]
-    beside = max(1, (79 - sum(widths)) // 8)  # a number such as "-10.123" takes 8 of 79 characters
-    for first in range(0, table.shape[1], beside):
-        layers = table.iloc[:, first : first + beside].reset_index(drop=True)
-        yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")

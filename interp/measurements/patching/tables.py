@@ -1,11 +1,10 @@
-"""Mean effects of patching over pairs, and comparisons with estimates and attribution scores.
+"""Mean effects of patching over pairs, and comparisons of estimates with exact effects.
 
 Pairs of one cluster, such as those about one city, are resampled together and change sign together.
 """
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +49,7 @@ def _place(row: Mapping[Any, Any]) -> str:
 
 EFFECTS = Table(
     name="effect_table",
-    title="Effects by role",
+    title="Effects by role, in logits",
     text="""Means over pairs of the change in the difference of the logits of the two answers that
     the data contrast. source: where activations come from, the counterpart or, if controls were
     run, a prompt about different entities with the same correct answer, which shows the effect of
@@ -68,8 +67,9 @@ EFFECTS = Table(
             "positive: towards the counterpart, whose metric is 1",
             of="of_gap",
             over="gap",
+            aside=True,
         ),
-        Plain("flipped", "pairs whose preferred answer changes", "share", why="effect"),
+        Plain("flipped", "pairs whose preferred answer changes", "share", why="effect", aside=True),
     ],
     trials="pairs",
     key="pair_id",
@@ -246,64 +246,3 @@ def with_exact(patches: pd.DataFrame, how: Literal["left", "inner"]) -> pd.DataF
     exact = patches["method"] == "exact"
     measured = patches.loc[exact, [*key, "effect"]]
     return patches[~exact].merge(measured, how=how, on=key, suffixes=("", "_exact"))
-
-
-def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, pair, direction, site and attribution method.
-
-    Columns: score_ratio, premise 2 over premise 1, from the attributions to the prompt that was run
-    (the corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect
-    in logits of patching that premise, over layers and heads (and over its parts, if roles were
-    patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
-    missing. `patches` are rows of one method, for every cell; rows from controls do not count.
-    `ratios` are those of premise 2 over premise 1
-    (`interp.measurements.attribution.segments.segment_ratios`).
-    """
-    sizes = pd.concat(map(_premise_sizes, patches)).unstack("premise")
-    sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
-    effects: pd.DataFrame = sizes.add_suffix("_effect").astype(float)
-    first = effects["premise1_effect"]
-    effects["effect_ratio"] = effects["premise2_effect"] / first.where(first > 0)
-    run = pairs["corrupt_prompt_id"].where(
-        pairs["direction"] == "denoising", pairs["clean_prompt_id"]
-    )
-    keys = pairs[["model", "pair_id", "direction"]].assign(prompt_id=run)
-    scores = ratios[["model", "prompt_id", "method", "ratio"]]
-    return (
-        effects.reset_index()
-        .merge(keys, on=["model", "pair_id", "direction"])
-        .merge(scores.rename(columns={"ratio": "score_ratio"}), on=["model", "prompt_id"])
-    )
-
-
-def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
-    """The largest absolute effect of each premise, for each pair, direction and site."""
-    patches = patches[patches["source"] == COUNTERPART]
-    premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
-    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
-    key = ["model", "pair_id", "direction", "site", "premise"]
-    return parts.groupby(key, sort=False)["size"].max()
-
-
-def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, direction, site and attribution method, from `premise_effects`.
-
-    Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
-    higher score and the larger effect; agree, the share in which score and effect favor the same
-    premise; by_chance, the share that would agree if score and effect were independent; rho, low,
-    high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
-    """
-    rows = []
-    for cell, members in grouped(effects, ["model", "direction", "site", "method"]):
-        defined = members.dropna(subset=["score_ratio", "effect_ratio"])
-        score, effect = (defined[name] > 1 for name in ("score_ratio", "effect_ratio"))
-        rank = asdict(spearman(defined["score_ratio"], defined["effect_ratio"]))
-        del rank["method"]
-        shares = {
-            "score_premise2": score.mean(),
-            "effect_premise2": effect.mean(),
-            "agree": (score == effect).mean() if len(defined) else np.nan,
-            "by_chance": score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean()),
-        }
-        rows.append({**cell, **shares, **rank})
-    return pd.DataFrame(rows)

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.analysis.accuracy import accuracy_table
 from interp.errors import UserError
 from interp.estimates.declared import Plain
 from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_table
@@ -47,7 +48,9 @@ def tables():
 
 
 def wide(ratios, answers, prompts):
-    return attribution_table(ratio_table(ratios, prompts, cluster="pair_id"), answers, prompts)
+    return attribution_table(
+        ratio_table(ratios, prompts, cluster="pair_id"), accuracy_table(answers, prompts)
+    )
 
 
 def test_the_table_by_hand(tables):
@@ -107,7 +110,7 @@ def robust_tables(ratios, *, cities, weights=1.0):
     ids = [str(number) for number in range(len(ratios))]
     rows = pd.DataFrame({"model": "m", "prompt_id": ids, "method": "input_gradient"})
     rows = rows.assign(target="predicted", ratio=ratios, ratio_unnormalized=np.array(ratios) / 2)
-    return rows, pd.DataFrame({"prompt_id": ids, "city": cities, "weight": weights})
+    return rows, pd.DataFrame({"prompt_id": ids, "pair_id": ids, "city": cities, "weight": weights})
 
 
 def first(ratios, prompts):

@@ -6,8 +6,7 @@ import pytest
 import interp
 from interp.choices import UNCHANGED
 from interp.estimates.compute import estimate
-from interp.measurements.effects.show import SEGMENTS, one_answer, same_answers, segment_trials
-from interp.report.page import FigureItem
+from interp.measurements.effects.show import SEGMENTS, segment_trials
 
 
 def table_of(rows):
@@ -40,10 +39,6 @@ def test_effects_that_cancel_keep_their_size():
     assert (row["shapley"], row["prompts"]) == (0, 4)
     assert row["shapley_size"] == pytest.approx(0.06)
     assert row["shapley_sd"] == pytest.approx(pd.Series([0.09, -0.09, 0.03, -0.03]).std())
-    prompts = pd.DataFrame({"prompt_id": ["1a", "1b", "2a", "2b"], "pair_id": list("1122")})
-    assert same_answers(rows, prompts).to_dict("records") == [
-        {"model": "model", "pairs": 2, "same": 1}
-    ]
 
 
 def test_a_segment_that_both_sides_share_says_so():
@@ -56,25 +51,16 @@ def test_a_segment_that_both_sides_share_says_so():
     assert table_of(instances)["note"].item().endswith(UNCHANGED)
 
 
-def test_one_answer_counts_the_more_frequent_answer_to_each_choice():
-    rows = [
-        ("m", "instance", "1", "No", "Yes"),
-        ("m", "instance", "2", "Yes", "No"),
-        ("m", "instance", "3", "No", "Yes"),
-        ("m", "instance", "4", "False", "True"),
-        ("m", "counterpart", "1", "No", "Yes"),
-        ("n", "instance", "1", "No", "Yes"),
-        ("n", "instance", "2", None, None),
-    ]
-    names = ["model", "donor_kind", "prompt_id", "answer", "other_answer"]
-    found = one_answer(pd.DataFrame(rows * 2, columns=names)).set_index("model")
-    assert found.loc["m"].tolist() == [3, 4]
-    assert found.loc["n"].tolist() == [1, 1]
-
-
-def test_a_plot_shows_the_effects_also_where_other_scores_are_drawn(organism, prompts):
+def test_a_plot_shows_the_effects_and_the_first_screen_their_numbers(organism, prompts):
     result = interp.effects(organism, prompts[:4], context=["context_cite"], donors=2)
-    figures = [item.name for item in result.shown if isinstance(item, FigureItem)]
-    assert figures == ["context_scores"]
+    numbers = result.opening().numbers
     heights = sorted(bar.get_height() for bar in result.plot().axes[0].patches)
-    assert heights == pytest.approx(sorted(result.opening().numbers["value"]))
+    assert heights == pytest.approx(sorted(numbers["value"]))
+    table = result.derived()["segment_effect_table"]
+    own = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
+    own = own.sort_values("shapley_size", ascending=False)
+    assert numbers["value"].tolist() == own["shapley"].tolist()
+    led = {link.headline: link.values for link in result.browser().numbers if link.headline}
+    assert [*led] and set(led) <= set(numbers["number"])
+    ((_, shown),) = result.estimated[0].item.shown
+    assert "other_segment" not in shown and len(shown) == (table["other_segment"] == "").sum()

@@ -6,7 +6,6 @@ import interp
 from interp.measurements.patching.figures import (
     layers_by_roles,
     layers_by_tokens,
-    scores_and_effects,
 )
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -47,22 +46,6 @@ def test_a_figure_may_have_nothing_to_show():
     columns = ["model", "site", "head", "role", "layer", "effect", "pairs", "recognized"]
     ax = layers_by_roles(pd.DataFrame(columns=columns))
     assert any("no pairs" in text for text in drawn(ax))
-
-
-def test_scores_and_effects_counts_what_it_leaves_out():
-    effects = pd.DataFrame(
-        {
-            "method": ["gradient"] * 3 + ["attention"] * 3,
-            "score_ratio": [0.5, 2.0, 4.0] * 2,
-            "effect_ratio": [1.0, np.nan, 0.1] * 2,
-        }
-    )
-    ax = scores_and_effects(effects)
-    drawn(ax)
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["gradient (n = 2 pairs)", "attention (n = 2 pairs)"]
-    assert "2 points undefined" in ax.get_xlabel()
-    assert not any("mathdefault" in label.get_text() for label in ax.get_xticklabels())
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan])

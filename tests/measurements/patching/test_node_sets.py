@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.measurements.patching.figures import node_sets
-from interp.measurements.patching.node_sets import node_set_curves, node_set_table
+from interp.measurements.patching.node_sets import node_set_table
 
 
 def sets_of(shares, ranking="exact", of=10):
@@ -67,8 +66,6 @@ def test_pairs_that_the_model_fails_do_not_hide_the_others():
     assert table["pairs"].to_dict() == {"yes": 2, "all": 3}
     assert table.loc["yes", "cpr"] == pytest.approx(0.05 + 0.4 + 0.5)
     assert table.loc["all", "cpr"] == pytest.approx(0.95 - 45 * (0.05 + 0.2) / 3)
-    curves = node_set_curves(sets, pairs_of([-5.0] * 3, recognized=False))
-    assert curves["recognized"].unique().tolist() == ["all"]
 
 
 def test_pairs_are_clustered_by_a_column():
@@ -77,29 +74,5 @@ def test_pairs_are_clustered_by_a_column():
     assert (row["pairs"], row["clusters"]) == (24, 12)
 
 
-def test_the_mean_curve_has_the_mean_area():
-    rng = np.random.default_rng(6)
-    sets, pairs = sets_of(rng.normal(0.7, 0.2, size=(12, 3))), pairs_of(np.full(12, 2.0))
-    curves = node_set_curves(sets, pairs)
-    curves = curves[curves["recognized"] == "yes"]
-    area = np.trapezoid(curves["normalized"].astype(float), curves["share"].astype(float))
-    assert area == pytest.approx(of_all(sets, pairs)["cpr"])
-    assert curves["normalized"].iloc[0] == 0
-    # No cells recover nothing in any pair, so there is no interval.
-    assert (curves["low"] < curves["high"])[1:].all() and np.isnan(curves["low"].iloc[0])
-
-
-def test_a_figure_has_a_line_for_each_ranking():
-    sets = pd.concat([sets_of([[0.9, 1.0, 1.0]] * 3), sets_of([[0.1, 0.5, 1.0]] * 3, "random")])
-    curves = node_set_curves(sets, pairs_of([2.0] * 3))
-    ax = node_sets(curves[curves["recognized"] == "yes"])
-    ax.get_figure(root=True).canvas.draw()
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["exact (n = 3 recognized pairs)", "random (n = 3 recognized pairs)"]
-    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    assert lines[labels[0]][10] == pytest.approx(0.9)
-
-
 def test_nothing_measured_gives_empty_tables():
     assert node_set_table(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty
-    assert node_set_curves(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty

@@ -7,9 +7,7 @@ import pytest
 from interp.estimates.compute import estimate
 from interp.measurements.patching.tables import (
     EFFECTS,
-    agreement_table,
     effect_trials,
-    premise_effects,
     verification_table,
 )
 from interp.statistics.means import NO_SPREAD
@@ -167,46 +165,3 @@ def test_verification_compares_cell_by_cell():
     assert row["mean_error"] == pytest.approx(0.5)
     assert row["largest_error"] == pytest.approx(1)
     assert row["rho"] == pytest.approx(1)
-
-
-def attributions_of(ratios):
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "prompt_id": [f"corrupt {index}" for index in range(len(ratios))],
-            "method": "gradient",
-            "ratio": ratios,
-        }
-    )
-
-
-def test_premises_are_compared_by_their_largest_effect():
-    patches = pd.concat(
-        [
-            patches_of([1.0, -4.0], role="premise1"),
-            patches_of([0.5, 1.0], role="premise1_entity_a", layer=1),
-            patches_of([-2.0, 1.0], role="premise2"),
-            patches_of([7.0, 7.0], role="last"),
-            patches_of([9.0, 9.0], role="premise2", source="control"),
-        ]
-    )
-    effects = premise_effects([patches], pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
-    assert effects["premise1_effect"].tolist() == [1, 4]
-    assert effects["premise2_effect"].tolist() == [2, 1]
-    assert effects["effect_ratio"].tolist() == [2, 0.25]
-    assert effects["score_ratio"].tolist() == [3, 2]
-    (row,) = agreement_table(effects).to_dict("records")
-    assert row["score_premise2"] == 1
-    assert row["effect_premise2"] == 0.5
-    assert row["agree"] == 0.5
-    assert row["by_chance"] == 0.5
-    assert row["note"].startswith("undefined: 2 rows")
-
-
-def test_a_premise_without_effect_leaves_the_ratio_open():
-    patches = pd.concat(
-        [patches_of([0.0, 1.0], role="premise1"), patches_of([1.0, 1.0], role="premise2")]
-    )
-    effects = premise_effects([patches], pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
-    assert effects["effect_ratio"].isna().tolist() == [True, False]
-    assert agreement_table(effects)["n"].tolist() == [1]
