@@ -83,8 +83,6 @@ def report_of(folder: StudyFolder) -> Report:
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
-        prompts=results.prompts,
-        answers=results.answers,
         browser=study_browser(
             folder, prompts, answers, cluster=RULE, numbers=tuple(every.links()), prefixed=[CHOICES]
         ),

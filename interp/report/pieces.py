@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 
 from interp.prompts.prompt_set import TAKEN
-from interp.report.page import MOST_VALUES
 from interp.report.pairs import Browser, Number, panel_data
 from interp.report.words import indexed, pairs_by_word, unions
 from interp.tables import factors_of
@@ -35,6 +34,9 @@ DETAIL, ROWS = 55_000, 1_800
 
 WORDS = 9_000
 """Size in bytes to which pieces with words grow."""
+
+MOST_VALUES = 300
+"""Largest number of values that a factor may have for readers to choose one from a list."""
 
 AT_ONCE = 512
 """Number of pairs whose details are read at once."""

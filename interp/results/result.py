@@ -29,7 +29,6 @@ from interp.report.page import (
     Glance,
     Item,
     OnPage,
-    PromptsItem,
     Report,
     Section,
     TableItem,
@@ -185,21 +184,16 @@ class Result:
         about = self.measured.about
         opening, first = self._opening, self.glance()
         taken = set(map(id, first.items))
-        every = [item for item in self._on_page() if id(item) not in taken]
+        every = tuple(item for item in self._on_page() if id(item) not in taken)
         if not self._items:
             raise UserError(
                 f"{about.measurement} has neither a summary table nor a figure; its tables are "
                 "the Parquet files of the run"
             )
-        prompts = tuple(item for item in every if isinstance(item, PromptsItem))
-        results = tuple(item for item in every if not isinstance(item, PromptsItem))
         return Report(
             title=about.title,
             text=opening.text,
-            sections=(
-                Section("Results", items=results),
-                *([Section("Prompts", items=prompts)] if prompts else ()),
-            ),
+            sections=(Section("Results", items=every),),
             record=self.measured.record(),
             problems=self.measured.problems(),
             glance=first,

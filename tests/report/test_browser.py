@@ -21,13 +21,11 @@ from interp.report.page import (
     Report,
     Section,
     TableItem,
-    prompts_item,
 )
 from interp.report.pairs import Number
 from interp.report.write import LEAST_LETTERS, write_report
 from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
-from tests.report.test_page import ANSWERS, PROMPTS
 from tests.report.test_pieces import plain
 
 TABLE = pd.DataFrame(
@@ -63,7 +61,6 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
         TableItem("long", "Long", pd.DataFrame({"model": "m", "n": range(LONG + 1)})),
-        prompts_item(PROMPTS, ANSWERS),
     )
     numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")
     report = Report(

@@ -21,12 +21,11 @@ from interp.report.page import (
     Report,
     Section,
     TableItem,
-    prompts_item,
 )
 from interp.report.pairs import Number
 from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
-from tests.report.test_page import ANSWERS, PROMPTS
+from tests.report.test_page import PROMPTS
 from tests.report.test_pieces import many, plain
 
 BY_CITY = pd.DataFrame(
@@ -110,7 +109,6 @@ def report(prompts=PROMPTS) -> Report:
         FigureItem("bars", "Bars", drawn_bars),
         HeatMapItem("Tokens", Markup("<p>One</p>"), pair="2"),
         TableItem("columns", "Columns", pd.DataFrame({"model": ["m"], "Paris": 0.5, "b": 1.5})),
-        prompts_item(prompts, ANSWERS),
     )
     browser = plain(prompts, numbers=numbers, cluster="city")
     return Report(HOSTILE, "", (Section("All", "", items),), browser=browser)
@@ -564,7 +562,6 @@ def test_without_scripts_the_report_is_whole(browser, folder):
     page = context.new_page()
     page.goto((folder / "report.html").as_uri())
     assert page.locator("#table-by_city tbody tr").count() == len(BY_CITY)
-    assert page.locator("#prompts tbody tr").count() == len(PROMPTS)
     assert page.locator(".drill, .cell").count() == 0
     assert page.locator("#figure-grid svg").get_attribute("role") == "img"
     assert page.locator("#figure-grid svg").is_visible()

@@ -60,7 +60,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     folder = tmp_path / "run"
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
     report = Scores.of(RunFolder.read(folder)).report()
-    results, prompts = report.sections
+    (results,) = report.sections
     names = ["accuracy_table", "accuracy_by_reading", "told_apart"]
     assert [item.name for item in results.items] == names
     (accuracy,) = results.items[0].frame["paired_accuracy"]
@@ -76,9 +76,6 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert re.match(rf"Paired accuracy .*\b{accuracy:.2f} \[", report.glance.sentences[0])
-    marks = prompts.items[0].frame[DEFAULT].str[-1]
-    correct = RunFolder.read(folder).table("answers")["correct"]
-    assert marks.eq("✓").tolist() == correct.tolist()
 
 
 @pytest.mark.slow
@@ -144,7 +141,7 @@ def test_pairs_that_failed_have_no_heat_maps(tmp_path):
     long.to_csv(file, index=False)
     asked = ["--data", str(file), "--keep-tokens", "--fail-on-error", "0.5", "--device", "cpu"]
     assert main(["attribute", *asked, "--out", str(folder)]) == 0
-    results, _ = Attributions.of(RunFolder.read(folder)).report().sections
+    (results,) = Attributions.of(RunFolder.read(folder)).report().sections
     maps = [item for item in results.items if isinstance(item, HeatMapItem)]
     assert [item.title.rpartition(": ")[2] for item in maps] == ["2", "2", "3", "3", "4", "4"]
 

@@ -27,7 +27,7 @@ from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
-from interp.report.page import FigureItem, OnPage, Report, TableItem, prompts_item
+from interp.report.page import FigureItem, Report, TableItem
 from interp.report.pairs import Browser
 from interp.results.given import CHANGED, JUDGED
 from interp.results.result import Result, chosen, errors_by_model, summarize
@@ -133,10 +133,6 @@ class Answered(Result):
         table = rows.reindex(models)
         return table.assign(note=np.where(table["accuracy"].isna(), reasons, "")).reset_index()
 
-    def _prompts_item(self) -> OnPage:
-        """The prompts with all answers."""
-        return OnPage(lambda: [prompts_item(self.prompts, self.answers)])
-
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
         """The answers that accuracies are computed from."""
@@ -198,7 +194,7 @@ _READINGS = {FREE: "replies right", FORCED: "forced choices right"}
 class Scores(Answered):
     """Models' answers to prompts, from the probabilities of the next token."""
 
-    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
+    def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
         plain = self._accuracy_item()
         if forced := self._forced:
@@ -206,7 +202,6 @@ class Scores(Answered):
             plain.frame.insert(len(plain.frame.columns) - 1, "forced_choice_accuracy", choices)
         yield plain
         yield from self._reading_items()
-        yield self._prompts_item()
 
     @cached_property
     def _forced(self) -> Mapping[str, object]:
@@ -249,14 +244,13 @@ class Completions(Answered):
         """The completions table: one row per prompt."""
         return self.table("completions")
 
-    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
+    def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy of the texts, and how often each outcome occurred; one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
         if "thoughts" in self.measured.names():
             thoughts = thought_table(self.table("thoughts"))
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
-        yield self._prompts_item()
 
     def browser(self) -> Browser:
         """With the generated texts, and thoughts if there are any."""

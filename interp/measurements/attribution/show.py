@@ -255,7 +255,6 @@ class Attributions(Answered):
         yield from self._reading_items()
         if self._keeps_tokens:
             yield OnPage(self._heat_maps)
-        yield self._prompts_item()
 
     def _findings(self) -> Iterator[str]:
         """Which segment has the largest score by the first method, for each model."""

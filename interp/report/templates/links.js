@@ -173,7 +173,7 @@ function linkPair(article) {
 }
 
 if (known) {
-  for (const table of document.querySelectorAll("article > .table-box table, article > details table")) if (!table.closest("#prompts")) linkNumbers(table);
+  for (const table of document.querySelectorAll("article > .table-box table, article > details table")) linkNumbers(table);
   for (const article of document.querySelectorAll("[data-marks]")) linkMarks(article);
   for (const article of document.querySelectorAll("[data-pair]")) linkPair(article);
 }

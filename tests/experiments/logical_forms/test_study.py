@@ -32,7 +32,7 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
-from tests.support.pages import browsed, panels_of, prompts_of, right
+from tests.support.pages import browsed, panels_of
 from tests.support.studies import check_readings, checked_page, studied
 from tests.support.tiny import tiny_model
 
@@ -323,14 +323,14 @@ def test_the_report_is_written(folder):
 
 
 @pytest.mark.slow
-def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
-    asked = prompts_of(LogicalFormsStudy().report(folder))
+def test_the_prompts_of_all_sets_are_beside_the_page_with_their_answers(folder):
+    browser = LogicalFormsStudy().report(folder).browser
+    answers = browser.answers.merge(browser.prompts[["prompt_id", "set"]])
     sets = {"questions": 24, "nonsense": 24, "introduction": 3, "distribution": 7}
-    assert asked.frame["set"].value_counts().to_dict() == sets
-    marked = right(asked)
+    assert browser.prompts["set"].value_counts().to_dict() == sets
     for stage, rows in read_results(folder).scores.items():
         expected = rows.groupby("model")["hard_accuracy"].sum()
-        found = marked[asked.frame["set"] == stage].sum()
+        found = answers[answers["set"] == stage].groupby("model")["correct"].sum()
         assert found.to_dict() == expected.to_dict()
 
 
