@@ -412,6 +412,7 @@ class Thoughts(ReadsAnswers, Spec):
     derives = (
         "interp.measurements.thoughts.tables:READING",
         "interp.measurements.thoughts.tables:SENTENCES",
+        "interp.measurements.thoughts.tables:EARLY",
     )
     fills = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts = 12

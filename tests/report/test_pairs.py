@@ -305,33 +305,6 @@ def test_the_keyboard_alone_finds_a_pair(page):
     assert page.locator(".pair-readout").first.inner_text() == "e?: −1, premise1"
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("name", ["pairs.html", "report.html"])
-def test_no_page_is_wider_than_its_window(page, folder, width, name):
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto((folder / name).as_uri())
-    if name == "pairs.html":
-        settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    "selector", [".filter select", ".pair-prompt", ".pair-list a", ".pair-panel"]
-)
-def test_the_browser_is_readable_in_the_dark(page, selector):
-    page.emulate_media(color_scheme="dark")
-    light = "element => Math.max(...getComputedStyle(element).color.match(/\\d+/g).map(Number))"
-    assert page.locator(selector).first.evaluate(light) > 200
-
-
-def test_a_printed_pair_has_no_list(page):
-    page.emulate_media(media="print")
-    assert not page.locator(".pair-chooser").is_visible()
-    assert page.locator(".pair-prompt").first.is_visible()
-
-
 def test_each_number_leads_to_its_pairs_and_back(page, folder):
     page.goto((folder / "report.html").as_uri())
     rows = page.locator("#table-by_city tbody tr")
@@ -469,53 +442,6 @@ def test_a_prompt_that_is_shown_leads_to_its_pair(page, folder):
     page.get_by_role("link", name="Show this pair").click()
     page.wait_for_selector("[data-ready]")
     assert page.locator(".pair-shown h2").inner_text() == "2"
-
-
-def test_numbers_of_one_kind_stand_together_in_the_list(page):
-    group = page.locator("select[name=sort] optgroup")
-    assert group.get_attribute("label") == "effect"
-    assert group.locator("option").all_inner_texts() == ["m, x, 1", "m, x, 0, other"]
-    single = page.locator("select[name=sort] > option").all_inner_texts()
-    assert single == ["the order of the draw", "largest: m, x"]
-
-
-def test_on_a_narrow_screen_a_cited_pair_comes_before_the_list(page, folder):
-    page.set_viewport_size({"width": 390, "height": 800})
-
-    def tops() -> tuple[float, float]:
-        found = [page.locator(own).bounding_box() for own in (".pair-shown h2", ".pair-chooser")]
-        return found[0]["y"], found[1]["y"]
-
-    page.goto((folder / "pairs.html").as_uri())
-    settled(page)
-    assert tops()[0] > tops()[1]
-    page.locator(".pair-list a").last.click()
-    settled(page)
-    assert page.locator(".pair-shown h2").inner_text() == "2"
-    pair, chooser = tops()
-    assert 0 <= pair < 300 and chooser > 800
-    page.get_by_role("link", name="The list").click()
-    assert tops()[1] < 800
-    page.set_viewport_size({"width": 1400, "height": 800})
-    left, right = (page.locator(own).bounding_box() for own in (".pair-chooser", ".pair-shown"))
-    assert left["x"] + left["width"] < right["x"]
-
-
-def test_a_long_prompt_scrolls_in_its_own_box(browser, tmp_path):
-    texts = ["One " * 2_000, "Two " * 2_000, "Three?", "Four?"]
-    write_browser(plain(PROMPTS.assign(text=texts)), tmp_path, title="Study", page="report.html")
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    page.goto((tmp_path / "pairs.html").as_uri())
-    settled(page)
-    boxes = page.locator(".pair-prompt .pair-text")
-    assert all(box.bounding_box()["height"] < 400 for box in boxes.all())
-    boxes.first.focus()
-    page.keyboard.press("End")
-    page.wait_for_timeout(500)  # it scrolls smoothly
-    assert boxes.first.evaluate("box => box.scrollTop") > 1_000
-    page.emulate_media(media="print")
-    assert boxes.first.bounding_box()["height"] > 2_000
-    page.close()
 
 
 def test_a_piece_that_is_missing_is_said(browser, tmp_path):

@@ -9,13 +9,15 @@ import pandas as pd
 
 from interp.choices import ALL
 from interp.console import counted
+from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
 from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
 from interp.measurements.thoughts.panels import thought_numbers, thought_panels
 from interp.measurements.thoughts.tables import (
+    EARLY,
     READING,
     SENTENCES,
-    curve_table,
+    early_trials,
     reading_trials,
     sentence_trials,
 )
@@ -38,11 +40,6 @@ under the changed premises. They differ if premises and thought interact; share 
 Brackets (_low, _high): 95% intervals, clustered by {cluster} (by donor for share_other), which
 include the variation between draws of the thought. Donors of kind counterpart are the other side of
 the prompt's pair."""
-
-_CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
-et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
-draws whose answer no longer changes from here on. If a thought only explains an answer that the
-model already has, decided is 1 from the start."""
 
 _GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
 are compared, so a single group may stand out by chance."""
@@ -95,10 +92,9 @@ class ThoughtEffects(Result):
         note = "Donors from other instances; whiskers are 95% intervals, as in the table."
         yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
         yield from self.declared_items()
-        table = curve_table(self._answers, self.prompts)
-        yield FigureItem("early_answers", "Early answers", partial(_curves, table), _CURVE)
-        title = "Early answers, the numbers of the curve"
-        yield TableItem("early_answer_table", title, table, narrow=[], folded=True)
+        early = Estimated(EARLY, self.clustered(early_trials(self._answers, self.prompts)))
+        yield FigureItem("early_answers", EARLY.title, partial(_curves, early.frame), early.note)
+        yield replace(early.item, narrow=[], folded=True)
         groups = self._groups
         if len(groups):
             title = "Mediated shares by group of prompts"
@@ -210,25 +206,7 @@ class ThoughtEffects(Result):
                 f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
                 f"thought, {_percent(accuracy['direct'])} without one, and "
                 f"{_percent(accuracy['filler'])} after dots in its place.",
-                *self._exceptions(model, row),
             ]
-        )
-
-    def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
-        """The group that differs most from all prompts, if its interval excludes their share."""
-        if self._groups.empty:
-            return
-        rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
-        outside = rows[(rows["share_low"] > row["share"]) | (rows["share_high"] < row["share"])]
-        distances = (outside["share"] - row["share"]).abs()
-        found = outside.loc[distances.idxmax()] if len(outside) else row
-        if _percent(found["share"]) == _percent(row["share"]):
-            yield "No group of prompts stands out."
-            return
-        yield (
-            f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
-            f"{_percent(found['share'])} ({_end(found['share_low'])} to "
-            f"{_end(found['share_high'])})."
         )
 
 
@@ -275,18 +253,10 @@ def _shares(table: pd.DataFrame) -> "Axes":
 
 
 def _curves(table: pd.DataFrame) -> "Axes":
-    """Draw the shares of early answers over the part of the thought that is read."""
-    from interp.report.figures.lines import lines
+    """Draw the numbers of `EARLY` over the part of the thought that is read."""
     from interp.report.figures.style import panel_a_model
 
-    measures = ["same_answer", "decided", "accuracy"]
-    keys = ["model", "percent_read", "draws"]
-    each = table.melt(id_vars=keys, value_vars=measures, var_name="measure", value_name="share")
-    each = each.assign(measure=each["measure"].map(heading))
-
-    def draw(rows: pd.DataFrame, ax: "Axes") -> None:
-        lines(rows, x="percent_read", y="share", hue="measure", n="draws", ax=ax)
-        ax.set_xlim(-2, 102)
-        ax.set_ylim(-0.02, 1.02)
-
-    return panel_a_model(each, draw)
+    lines = {number.name: heading(number.name) for number in EARLY.numbers}
+    return panel_a_model(
+        table, lambda rows, ax: curve(EARLY, rows, x="percent_read", lines=lines, ax=ax)
+    )
