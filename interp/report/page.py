@@ -1,4 +1,4 @@
-"""The content of a report page: sections of tables, figures, token heat maps and prompts."""
+"""The content of a report page: sections of tables, figures and pictures."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,18 +91,6 @@ class FigureItem:
 
 
 @dataclass(frozen=True)
-class HeatMapItem:
-    """A token heat map, from `interp.report.html.token_heat_map`."""
-
-    title: str
-    html: Markup
-    note: str = ""
-    """Notes on reading the heat map, or on the choice of this prompt."""
-    pair: str = ""
-    """The pair_id of what it shows."""
-
-
-@dataclass(frozen=True)
 class PictureItem:
     """A picture made of HTML, such as a circuit or a pair with shaded segments."""
 
@@ -114,7 +102,7 @@ class PictureItem:
     """How to read the picture."""
 
 
-Item = TableItem | FigureItem | HeatMapItem | PictureItem
+Item = TableItem | FigureItem | PictureItem
 
 
 @dataclass(frozen=True)

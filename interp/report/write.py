@@ -41,7 +41,6 @@ from interp.report.html import render
 from interp.report.latex import latex
 from interp.report.page import (
     FigureItem,
-    HeatMapItem,
     Item,
     PictureItem,
     Report,
@@ -181,7 +180,6 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
 _KINDS = {
     TableItem: "table",
     FigureItem: "figure",
-    HeatMapItem: "heat-map",
     PictureItem: "picture",
 }
 

@@ -34,7 +34,7 @@ from interp.report.page import (
     TableItem,
 )
 from interp.report.pairs import Browser, Number, Panels
-from interp.results.given import cautions_about, judged_answers
+from interp.results.given import cautions_about, given_by, judged_answers
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
 
@@ -97,8 +97,16 @@ class Result:
         return cautions_about(self.measured)
 
     def noted(self) -> Mapping[str, object]:
-        """Facts about each model that the items do not show; prints a line about each problem."""
-        return {}
+        """Facts about each model that the items do not show; prints a line about each problem.
+
+        By default, its share of prompts without an answer, if it replies freely, and its errors.
+        """
+        answers = given_by(self.measured).answers()
+        if answers is None:
+            return {}
+        if "predicted_token" in answers:
+            return summarize(answers, cautions=self.cautions)
+        return errors_by_model(answers)
 
     def summarized(self) -> dict[str, object]:
         """The facts of `noted`, with the cautions about each model, for the run's record."""

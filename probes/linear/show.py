@@ -8,7 +8,6 @@ import pandas as pd
 
 from interp import Result
 from interp.extend.page import FigureItem, Opening, TableItem, echo, headline, p_text
-from interp.extend.results import summarize
 from interp_probes.linear.probes import held_out, linear_probes
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -54,8 +53,7 @@ class LinearProbes(Result):
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
-        answers = self.table("answers", _ANSWERS)
-        return summarize(answers, cautions=self.cautions)
+        return super().noted()
 
     @cached_property
     def _table(self) -> pd.DataFrame:

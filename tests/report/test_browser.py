@@ -15,7 +15,6 @@ from interp.report.glance import glance, headline
 from interp.report.html import LONG, token_heat_map
 from interp.report.page import (
     FigureItem,
-    HeatMapItem,
     PictureItem,
     Report,
     Section,
@@ -54,7 +53,7 @@ def file(attributions, pair, tmp_path_factory) -> Path:
     items = (
         TableItem("accuracy", "Accuracy", TABLE, HOSTILE),
         FigureItem("bars", "Bars", draw),
-        HeatMapItem("A pair", html),
+        PictureItem("pair", "A pair", html),
         TableItem("long", "Long", pd.DataFrame({"model": "m", "n": range(LONG + 1)})),
     )
     numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import Markup
 from matplotlib.axes import Axes
 from playwright.sync_api import Page
 
@@ -17,7 +16,6 @@ from interp.report.figures.lines import lines
 from interp.report.figures.style import mark_areas, new_axes
 from interp.report.page import (
     FigureItem,
-    HeatMapItem,
     Report,
     Section,
     TableItem,
@@ -107,7 +105,6 @@ def report(prompts=PROMPTS) -> Report:
         TableItem("copied", "Copied", FIT, no_pairs="published"),
         FigureItem("lines", "Lines", drawn_lines),
         FigureItem("bars", "Bars", drawn_bars),
-        HeatMapItem("Tokens", Markup("<p>One</p>"), pair="2"),
         TableItem("columns", "Columns", pd.DataFrame({"model": ["m"], "Paris": 0.5, "b": 1.5})),
     )
     browser = plain(prompts, numbers=numbers, cluster="city")
@@ -435,13 +432,6 @@ def test_points_and_bars_of_a_figure_lead_to_their_pairs(page, folder):
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-ready]")
     assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
-
-
-def test_a_prompt_that_is_shown_leads_to_its_pair(page, folder):
-    page.goto((folder / "report.html").as_uri())
-    page.get_by_role("link", name="Show this pair").click()
-    page.wait_for_selector("[data-ready]")
-    assert page.locator(".pair-shown h2").inner_text() == "2"
 
 
 def test_a_piece_that_is_missing_is_said(browser, tmp_path):

@@ -25,12 +25,13 @@ from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
+from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
 from interp.report.page import FigureItem, Report, TableItem
 from interp.report.pairs import Browser
-from interp.results.given import CHANGED, JUDGED
-from interp.results.result import Result, chosen, errors_by_model, summarize
+from interp.results.given import JUDGED
+from interp.results.result import Result, chosen
 from interp.statistics.summaries import effective_number
 
 
@@ -231,7 +232,7 @@ class Scores(Answered):
         """Each model's share of prompts without an answer, and its errors."""
         for note in notes_unjudged(self._own_answers):
             echo(note)
-        return summarize(self._own_answers, cautions=self.cautions)
+        return super().noted()
 
 
 class Completions(Answered):
@@ -255,10 +256,6 @@ class Completions(Answered):
     def browser(self) -> Browser:
         """With the generated texts, and thoughts if there are any."""
         return self.browsed(partial(text_panels, self.measured))
-
-    def noted(self) -> Mapping[str, object]:
-        """The errors of each model."""
-        return errors_by_model(self.completions)
 
     def _note(self) -> str:
         return self._note_alone()

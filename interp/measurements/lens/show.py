@@ -1,6 +1,6 @@
 """Display of readings: how often the right word comes first, by layer, beside two controls."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -19,7 +19,7 @@ from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, w
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
-from interp.results.result import Result, summarize
+from interp.results.result import Result
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 from interp.tables import TEXT, column
@@ -144,11 +144,6 @@ class LensReadings(Result):
     def browser(self) -> Browser:
         """With the first word by layer and token."""
         return self.browsed(partial(lens_panels, self.measured))
-
-    def noted(self) -> Mapping[str, object]:
-        """Each model's share of prompts without an answer, and its errors."""
-        answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
-        return summarize(answers, cautions=self.cautions)
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from interp.report.formatting import segment_label
 from interp.report.glance import Opening
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
-from interp.results.result import Result, errors_by_model
+from interp.results.result import Result
 from interp.statistics.decisions import out_of_reach
 from interp.statistics.summaries import grouped
 
@@ -89,10 +89,6 @@ class Steered(Result):
         """With effects by layer and role."""
         made, title = self.estimated[0], "Effects of steering"
         return self.browsed(lambda own: grids(made, own, title, rows="layer", columns="role"))
-
-    def noted(self) -> Mapping[str, object]:
-        """The most frequent errors of each model."""
-        return errors_by_model(self.table("steered"))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The effects, and curves over layers and doses."""

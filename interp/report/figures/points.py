@@ -57,10 +57,10 @@ def labeled_points(
         shown = table[[x, y]].notna().all(axis="columns")
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
-        for index, (place, name) in enumerate(zip(places, points[label], strict=True)):
+        for index, ((across, up), name) in enumerate(zip(places, points[label], strict=True)):
             style = look(index)
-            how = {"linestyle": "", "marker": style.marker, "color": style.color}
-            ax.plot(*([one] for one in place), label=str(name), **how)
+            how: dict[str, Any] = {"marker": style.marker, "color": style.color}
+            ax.plot([across], [up], linestyle="", label=str(name), **how)
         mark_points(ax, points, places, series=0, number=y, named=[label])
         ax.margins(0.12)
         who = f"{len(undefined):,} of {len(table):,}"

@@ -148,9 +148,9 @@ def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(r
 
 
 def test_answers_are_those_of_the_other_measurements(result):
-    from interp.results.given import given_answers
+    from interp.results.given import judged_answers
 
-    given = given_answers(result.measured).set_index("prompt_id")["answer"]
+    given = judged_answers(result.measured).set_index("prompt_id")["answer"]
     scores = interp.evaluate(tiny_model("llama"), some_prompts(12))
     shares = scores.table("option_probabilities")
     best = shares.sort_values("probability").drop_duplicates("prompt_id", keep="last")
