@@ -59,7 +59,7 @@ class Answered(Result):
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
         b, with its 95% interval and p, both by cluster; the limits outside which differences are
         excluded; the number of pairs that only `a`, or only `b`, answers correctly; and the p-value
-        of McNemar's exact test, which treats pairs as independent.
+        of McNemar's exact test of these two numbers, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
