@@ -190,7 +190,7 @@ class Result:
             UserError: nothing has been measured yet, or the measurement has no items.
         """
         about = self.measured.about
-        opening, first = self._opening, self.glance()
+        first = self.glance()
         taken = set(map(id, first.items))
         every = tuple(item for item in self._on_page() if id(item) not in taken)
         if not self._items:
@@ -200,7 +200,7 @@ class Result:
             )
         return Report(
             title=about.title,
-            text=opening.text,
+            text="",
             sections=(Section("Results", items=every),),
             record=self.measured.record(),
             problems=self.measured.problems(),
@@ -217,7 +217,7 @@ class Result:
 
     def glance(self) -> Glance:
         """The first screen of the page."""
-        opening = self._opening
+        opening = self.opening()
         numbers = quotable(opening.numbers, self.cautions)
         more = opening.sentences[:MOST_SENTENCES]
         names = named_numbers(opening.numbers, numbers)[: MOST_SENTENCES - len(more)]
@@ -240,10 +240,6 @@ class Result:
             differences=dict(chain.from_iterable(one.differences() for one in self.estimated)),
             extent=f"{prompts}, {models}.",
         )
-
-    @cached_property
-    def _opening(self) -> Opening:
-        return self.opening()
 
     def browser(self) -> Browser:
         """All pairs with what was measured on them, for the browser beside the page."""

@@ -45,15 +45,13 @@ _LONGEST = 40
 """Maximum number of letters of the name of a point without a value."""
 
 
-def labeled_points(
-    table: pd.DataFrame, *, x: str, y: str, label: str, ax: Axes | None = None
-) -> Axes:
+def labeled_points(table: pd.DataFrame, *, x: str, y: str, label: str) -> Axes:
     """One point per row of the table, such as a model, which the legend names.
 
     Rows without a value are named below the axis as undefined.
     """
     with house_style():
-        ax = ax or new_axes()
+        ax = new_axes()
         shown = table[[x, y]].notna().all(axis="columns")
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
@@ -115,7 +113,6 @@ def cluster_points(
     n: str,
     interval: Interval,
     p: str,
-    ax: Axes | None = None,
 ) -> Axes:
     """A dot for each cluster, and the mean of the dots with its interval; one row per value of `y`.
 
@@ -125,7 +122,7 @@ def cluster_points(
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])
-        ax = ax or new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
+        ax = new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
         step = 0.44 / max(len(groups) - 1, 1)
         largest = max(points[size].max(), 1) if len(points) else 1
         for index, group in enumerate(groups):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions.caution import PLACEBOS, REACH
+from interp.analysis.cautions.caution import NOTHING, REACH
 from interp.estimates.compute import estimate
 from interp.estimates.shown import Estimated, largest
 from interp.measurements.steering.derive import steered_prompts
@@ -130,7 +130,7 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
         own = type(result)(result.measured)
         monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
         kinds = [caution.kind for caution in own.cautions]
-        assert (PLACEBOS in kinds) == said
+        assert (NOTHING in kinds) == said
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(r
     own = type(result)(result.measured)
     monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
     kinds = [caution.kind for caution in own.cautions]
-    assert REACH in kinds and PLACEBOS not in kinds
+    assert REACH in kinds and NOTHING not in kinds
 
 
 def test_answers_are_those_of_the_other_measurements(result):
