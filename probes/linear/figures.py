@@ -8,6 +8,7 @@ from interp.extend.statistics import FEWEST
 
 ENOUGH = 2 * FEWEST
 """Minimum number of prompts for drawing an accuracy, which also needs `FEWEST` clusters."""
+
 _ENDS = "accuracy_low", "accuracy_high"
 
 
