@@ -186,12 +186,12 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
         assert listed(page) == found
 
 
-@pytest.mark.slow
 def said(number: int) -> str:
     """The words of a pair of `many`."""
     return f"{number:07d} {number} judo"
 
 
+@pytest.mark.slow
 def test_a_search_reads_two_pieces_for_a_word(browser, tmp_path):
     pairs = 4_000
     write_browser(many(pairs), tmp_path, title="Study", page="report.html")
@@ -199,8 +199,8 @@ def test_a_search_reads_two_pieces_for_a_word(browser, tmp_path):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     page.goto((tmp_path / "pairs.html").as_uri())
-    # Very many words begin by 3 or 0, so these are looked for as whole words.
-    for word, whole in (("3", True), ("0", True), ("39", False), ("judo", False)):
+    # Very many words begin by 0, which is looked for as a whole word.
+    for word, whole in (("0", True), ("3", False), ("39", False), ("judo", False)):
         asked.clear()
         page.get_by_label("id or words").fill(word)
         page.get_by_label("id or words").press("Enter")
