@@ -10,7 +10,7 @@ import pandas as pd
 
 from interp import StudyFolder
 from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
-from interp.extend.page import FigureItem, Report, Section, TableItem, prompts_item
+from interp.extend.page import FigureItem, Report, Section, TableItem
 from interp.extend.results import SUM, decisive_table, reading_items, training_of
 
 if TYPE_CHECKING:
@@ -21,19 +21,15 @@ def paper_report(
     folder: StudyFolder,
     *,
     sections: Sequence[Section],
-    prompts: pd.DataFrame,
-    answers: pd.DataFrame,
-    about_prompts: str = "",
     problems: Sequence[str] = (),
     **frame: Any,
 ) -> Report:
-    """The report page of a study that replicates a paper: sections, and those of every paper.
+    """The report page of a study that replicates a paper: its sections and its folder's record.
 
-    These are its prompts (`about_prompts` describes them), the record of its folder, and missing
-    measurements, before `problems`. `frame` has the other fields of `Report`.
+    Missing measurements come before `problems`; `frame` has the other fields of `Report`.
     """
     return Report(
-        sections=(*sections, Section("Prompts", about_prompts, (prompts_item(prompts, answers),))),
+        sections=tuple(sections),
         record=folder.provenance(),
         problems=(*folder.problems(), *problems),
         **frame,

@@ -64,8 +64,6 @@ def report_of(folder: StudyFolder) -> Report:
             about_pairs(sections.introduction_section(results), set="introduction"),
             about_pairs(sections.distribution_section(results), set="distribution"),
         ),
-        prompts=results.prompts,
-        answers=results.answers_of_all,
         browser=study_browser(
             folder,
             results.prompts,

@@ -93,11 +93,8 @@ def report_of(folder: StudyFolder) -> page.Report:
             *distractor_sections(results),
             *size_sections(results),
         ),
-        prompts=results.prompts,
-        answers=results.answers,
         browser=page.study_browser(folder, *asked, prefixed=NAMED),
         pairs={THEORIES_HAVE: NAMED[SETS]},
-        about_prompts="The prompts of the evaluation sets, without distractors.",
         names=NAMES,
         paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
         "Logical Robustness of Deductive Reasoners.",

@@ -73,8 +73,6 @@ def report_of(folder: StudyFolder) -> Report:
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
-        prompts=results.prompts,
-        answers=results.answers,
         browser=study_browser(
             folder, results.prompts, results.answers, cluster=RULE, numbers=tuple(every.links())
         ),

@@ -49,8 +49,6 @@ def report_of(folder: StudyFolder) -> Report:
             accuracy.phrasing_section(results),
             entities.entity_section(results),
         ),
-        prompts=results.prompts,
-        answers=results.answers,
         browser=study_browser(
             folder,
             results.prompts,

@@ -121,8 +121,13 @@ class Estimated:
         title = _named(declared, of)
         yield headline(labeled, title, value=declared.number, interval=interval, n=n, unit=unit)
         for name, title in declared.also.items():
-            plain = rows.assign(label="", low=float("nan"), high=float("nan"), note=" ")
-            yield headline(plain, title.format(**of), value=name, n=n, unit=unit)
+            known, ends = rows.dropna(subset=name).assign(label=""), named[name].interval
+            if ends is None:
+                ends = ("low", "high")
+                known = known.assign(low=float("nan"), high=float("nan"), note=" ")
+            if len(known):
+                shown = title.format(**of)
+                yield headline(known, shown, value=name, interval=ends, n=n, unit=unit)
 
     def links(self, more: pd.DataFrame | None = None) -> Iterator[Number]:
         """The value of each number in each pair, by row; of large tables, of the rows shown.

@@ -20,7 +20,7 @@ from interp.analysis.accuracy import accuracies
 from interp.errors import UserError, shortened
 from interp.files import inside, write_whole, writing
 from interp.prompts.prompt import Demonstration, Messages
-from interp.results.given import ANSWERED, cautions_about
+from interp.results.given import cautions_about
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
@@ -29,6 +29,9 @@ SCORER = "interp"
 
 _STOPPED = {"length": "max_tokens"}
 """Inspect's names for the reasons why generation ended; "stop" for all other reasons."""
+
+_WRITTEN = {"answers": "predicted_token", "completions": "completion"}
+"""The tables with answers, each with its column for the text that the model wrote."""
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
@@ -49,7 +52,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
     Raises:
         UserError: no model is finished, or the folder cannot be written to.
     """
-    name = next(name for name in ANSWERED if name in run.tables())
+    name = next(name for name in _WRITTEN if name in run.tables())
     models = run.finished_models()
     if not models:
         raise UserError(f"no model of {run.folder} is finished; rerun its command before exporting")
@@ -69,7 +72,7 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
         # Inspect lists only files whose names have these parts, joined by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
-        samples = _samples(model, rows, prompts, own, column=ANSWERED[name])
+        samples = _samples(model, rows, prompts, own, column=_WRITTEN[name])
         write_whole(file, partial(_write, header=header, samples=samples))
         written.append(file)
     return written

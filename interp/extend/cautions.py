@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from interp.analysis.cautions.caution import FEW_FAILURES as FEW_FAILURES
     from interp.analysis.cautions.caution import LEADING as LEADING
     from interp.analysis.cautions.caution import LEFT_OUT as LEFT_OUT
-    from interp.analysis.cautions.caution import PLACEBOS as PLACEBOS
+    from interp.analysis.cautions.caution import NOTHING as NOTHING
     from interp.analysis.cautions.caution import Caution as Caution
     from interp.analysis.cautions.caution import ordered as ordered
     from interp.analysis.cautions.caution import reply_text as reply_text

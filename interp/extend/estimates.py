@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interp.estimates.compute import CLUSTER as CLUSTER
     from interp.estimates.compute import estimate as estimate
+    from interp.estimates.declared import Largest as Largest
     from interp.estimates.declared import Mean as Mean
     from interp.estimates.declared import Median as Median
     from interp.estimates.declared import Plain as Plain

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from interp.report.page import Report as Report
     from interp.report.page import Section as Section
     from interp.report.page import TableItem as TableItem
-    from interp.report.page import prompts_item as prompts_item
     from interp.report.pairs import Browser as Browser
     from interp.report.pairs import Number as Number
     from interp.studies.browser import stacked as stacked

@@ -83,6 +83,7 @@ class Evaluate(ReadsAnswers, Spec):
     measures = "interp.measurements.answers.evaluation:evaluation"
     fills = ("answers", "option_probabilities", "changed_options")
     optional: ClassVar[Mapping[str, str]] = {"changed_options": "changes_prompts"}
+    given = "interp.measurements.given:Evaluated"
     result = "interp.measurements.answers.show:Scores"
 
     normalize: Normalization = "none"
@@ -188,6 +189,7 @@ class Generate(Spec):
     fills = ("completions", "thoughts")
     shard_prompts = 60
     reads_thoughts = False
+    given = "interp.measurements.given:Completed"
     result = "interp.measurements.answers.show:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
@@ -226,6 +228,7 @@ class Stored(Spec):
     measures = "interp.measurements.answers.stored:needs_no_model"
     fills = ("completions",)
     reads_thoughts = False
+    given = "interp.measurements.given:Completed"
     result = "interp.measurements.answers.show:Completions"
 
 
@@ -249,6 +252,7 @@ class Attribute(ReadsAnswers, Spec):
         "interp.measurements.attribution.segments:SEGMENTS",
         "interp.measurements.attribution.segments:DECISIVE",
     )
+    given = "interp.measurements.given:Attributed"
     result = "interp.measurements.attribution.show:Attributions"
 
     methods: Annotated[tuple[str, ...], FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)] = (
@@ -347,6 +351,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     optional: ClassVar[Mapping[str, str]] = {"context_scores": "context"}
     shard_prompts = 60
     excluded_from_identity = frozenset({"server"})
+    given = "interp.measurements.given:Replaced"
     result = "interp.measurements.effects.show:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
@@ -413,11 +418,13 @@ class Thoughts(ReadsAnswers, Spec):
     derives = (
         "interp.measurements.thoughts.tables:READING",
         "interp.measurements.thoughts.tables:SENTENCES",
+        "interp.measurements.thoughts.tables:EARLY",
     )
     fills = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts = 12
     reads_thoughts = False
     studies_thoughts = True
+    given = "interp.measurements.given:Thought"
     result = "interp.measurements.thoughts.show:ThoughtEffects"
 
     draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
@@ -466,6 +473,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts = 60
     excluded_from_identity = frozenset({"remote"})
+    given = "interp.measurements.given:Paired"
     result = "interp.measurements.patching.show:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
@@ -600,6 +608,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
     fills = ("pairs", "edges")
     derives = ("interp.measurements.edges.show:EDGES",)
     shard_prompts = 24
+    given = "interp.measurements.given:Paired"
     result = "interp.measurements.edges.show:EdgeEffects"
 
     methods: Annotated[tuple[str, ...], FromVariants(EDGES.some, WRITTEN, EDGES)] = ("integrated",)
@@ -675,6 +684,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
     fills = ("steered", "steering_effects")
     derives = ("interp.measurements.steering.show:STEERING",)
     shard_prompts = 24
+    given = "interp.measurements.given:Changed"
     result = "interp.measurements.steering.show:Steered"
 
     changes: Annotated[tuple[Literal["swap", "project", "add"], ...], Field(min_length=1)] = (
@@ -777,6 +787,7 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
         "interp.measurements.circuits.tables:SPLIT",
     )
     shard_prompts = 24
+    given = "interp.measurements.given:Paired"
     result = "interp.measurements.circuits.show:CircuitAnswers"
     reads: ClassVar[str] = "interp.runs.edge_effects:EdgesRun"
     """The class that reads the run of `edges`."""

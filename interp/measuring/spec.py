@@ -80,6 +80,8 @@ class Spec(Options):
     unmerged: ClassVar[frozenset[str]] = frozenset()
     """Tables that are not merged: they remain in the shards, and a finished run stores them in
     another form."""
+    given: ClassVar[str] = "interp.results.given:Given"
+    """Location of the class that finds the models' answers in the tables."""
     result: ClassVar[str] = "interp.results.result:Result"
     """Location of the class that displays the results."""
 

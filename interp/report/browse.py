@@ -18,7 +18,7 @@ from interp.report.html import render, source
 from interp.report.pairs import Browser
 from interp.report.pieces import PIECES, pieces, plain_json, script
 
-PIECE = r"(index|[bcrsd][0-9]{1,7})\.js"
+PIECE = r"(index|[crsd][0-9]{1,7})\.js"
 """The name of a piece's file."""
 
 

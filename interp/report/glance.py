@@ -53,8 +53,6 @@ class Opening:
     """The picture that the measurement is known for."""
     figure: FigureItem | None = None
     """The figure with the main result; if None, the headline numbers are drawn."""
-    text: str = ""
-    """Findings in words, shown after the first screen."""
 
 
 TITLE = "At a glance"

@@ -17,7 +17,6 @@ from interp.choices import TEMPLATE
 from interp.errors import UserError, visible
 from interp.report.formatting import (
     FIGURES,
-    accuracy_columns,
     heading,
     holds_p_values,
     number_text,
@@ -41,17 +40,8 @@ def render(template: str, **values: object) -> Markup:
 
 def table_html(frame: pd.DataFrame, *, label: str) -> Markup:
     """A table in a box with its own scroll bar; `label` names the box for screen readers."""
-    frame = accuracies_first(frame)
     columns = [column(frame[name]) for name in frame.columns]
     return render("table.html.jinja", columns=columns, rows=len(frame), label=label)
-
-
-def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with its accuracies immediately after the model's name."""
-    moved = accuracy_columns(frame.columns)
-    if not moved or frame.columns[0] != "model":
-        return frame
-    return frame[["model", *moved, *(c for c in frame.columns[1:] if c not in moved)]]
 
 
 @dataclass(frozen=True, slots=True)

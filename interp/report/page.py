@@ -1,4 +1,4 @@
-"""The content of a report page: sections of tables, figures, token heat maps and prompts."""
+"""The content of a report page: sections of tables, figures and pictures."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,6 @@ from markupsafe import Markup
 from interp.analysis.cautions.caution import Caution
 from interp.console import counted
 from interp.report.pairs import Browser
-from interp.tables import factors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,18 +91,6 @@ class FigureItem:
 
 
 @dataclass(frozen=True)
-class HeatMapItem:
-    """A token heat map, from `interp.report.html.token_heat_map`."""
-
-    title: str
-    html: Markup
-    note: str = ""
-    """Notes on reading the heat map, or on the choice of this prompt."""
-    pair: str = ""
-    """The pair_id of what it shows."""
-
-
-@dataclass(frozen=True)
 class PictureItem:
     """A picture made of HTML, such as a circuit or a pair with shaded segments."""
 
@@ -115,19 +102,7 @@ class PictureItem:
     """How to read the picture."""
 
 
-@dataclass(frozen=True)
-class PromptsItem:
-    """The prompts of a report, for readers without scripts or on paper."""
-
-    title: str
-    frame: pd.DataFrame
-    """One row per prompt: its text, each model's answer, its side and its factors."""
-    models: tuple[str, ...]
-    """Columns with answers."""
-    note: str = ""
-
-
-Item = TableItem | FigureItem | HeatMapItem | PictureItem | PromptsItem
+Item = TableItem | FigureItem | PictureItem
 
 
 @dataclass(frozen=True)
@@ -217,34 +192,6 @@ MOST_PROMPTS = 2000
 MOST_CHARACTERS = 2_000_000
 """Largest total number of characters in the prompts on a page."""
 
-MOST_VALUES = 300
-"""Largest number of values that a factor may have for readers to choose one from a list."""
-
-RIGHT, WRONG = "✓", "✗"
-"""Suffixes added to answers."""
-
-
-def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
-    """A table of prompts with all answers, from the prompts and answers tables."""
-    shown = spread(prompts)
-    factors = [name for name in factors_of(prompts) if 1 < prompts[name].nunique() <= MOST_VALUES]
-    models = answers["model"].unique().tolist()
-    table = shown[["text", "gold"]].rename(columns={"text": "prompt"})
-    columns = apart(models, "model", [*table, "side"])
-    for model, column in zip(models, columns, strict=True):
-        answered = answers[answers["model"] == model].set_index("prompt_id")
-        table[column] = _outcomes(answered.reindex(shown["prompt_id"])).to_numpy()
-    table["side"] = shown["side"]
-    table[apart(factors, "factor", table.columns)] = shown[factors]
-    of_all = "" if len(shown) == len(prompts) else f" of {len(prompts):,}, spread evenly over pairs"
-    return PromptsItem(
-        "Prompts and answers",
-        table.reset_index(drop=True),
-        models=tuple(columns),
-        note=f"{len(shown):,} prompts{of_all}. {RIGHT} marks a correct answer, and {WRONG} marks a "
-        "wrong or missing one. Prompts with larger weights count more in accuracies.",
-    )
-
 
 def apart(names: Sequence[str], kind: str, others: Iterable[str]) -> list[str]:
     """Names that users have chosen as columns, each unlike the table's `others` and its own.
@@ -266,13 +213,3 @@ def spread(prompts: pd.DataFrame) -> pd.DataFrame:
     characters = int(prompts["text"].str.len().sum())
     step = max(-(-len(prompts) // MOST_PROMPTS), -(-characters // MOST_CHARACTERS))
     return prompts[prompts["pair_id"].isin(pairs[:: max(1, step)])]
-
-
-def _outcomes(rows: pd.DataFrame) -> pd.Series:
-    """A model's answer and whether it is correct; empty if the model was not asked."""
-    failed = rows["error"].fillna("") != ""
-    answer = rows["answer"].fillna("").replace("", "no answer").mask(failed, "error")
-    correct = rows["correct"].eq(True).fillna(False).astype(bool)
-    marked = answer + " " + correct.map({True: RIGHT, False: WRONG})
-    marked = marked.mask(rows["correct"].isna() & ~failed, "not judged")
-    return marked.where(rows["error"].notna(), "")

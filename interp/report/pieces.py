@@ -1,13 +1,12 @@
 """The files of a browser of pairs: its page, and its data in pieces, each loaded when it is needed.
 
 A page that is opened from disk may load scripts but no data, so each piece is a script with one
-call, `interpPairs(NAME, DATA)`. There are six kinds:
+call, `interpPairs(NAME, DATA)`. There are five kinds:
 
 - index: the sides, the models, the columns, and how many pairs each of the other pieces holds.
 - c0, c1, ...: a column of the list, such as a model's outcomes or a factor; its values are codes of
   a fixed number of letters, pair by pair, so that a column of 25,600 pairs takes at most 77 kB.
 - s0, s1, ...: words, in order, each with the pairs in which it occurs (`interp.report.words`).
-- b0, b1, ...: the same for beginnings of words, such as "1", that many of these pieces hold.
 - r0, r1, ...: the ids of some pairs and the first words that distinguish their prompts.
 - d0, d1, ...: everything about some pairs: prompts, answers and panels.
 """
@@ -22,9 +21,8 @@ import numpy as np
 import pandas as pd
 
 from interp.prompts.prompt_set import TAKEN
-from interp.report.page import MOST_VALUES
 from interp.report.pairs import Browser, Number, panel_data
-from interp.report.words import indexed, pairs_by_word, unions
+from interp.report.words import indexed, pairs_by_word
 from interp.tables import factors_of
 
 PIECES = "pairs"
@@ -35,6 +33,9 @@ DETAIL, ROWS = 55_000, 1_800
 
 WORDS = 9_000
 """Size in bytes to which pieces with words grow."""
+
+MOST_VALUES = 300
+"""Largest number of values that a factor may have for readers to choose one from a list."""
 
 AT_ONCE = 512
 """Number of pairs whose details are read at once."""
@@ -80,14 +81,11 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
     for place, (description, data) in enumerate(made):
         columns.append({**description, "piece": f"c{place}"})
         yield f"c{place}", data
-    words, beginnings, rows, details = [], [], [], []
+    words, rows, details = [], [], []
     having = pairs_by_word(prompts, by_pair)
     for place, entries in enumerate(_packed(indexed(having, CODES), WORDS)):
         words.append(entries[0][0])
         yield f"s{place}", entries
-    for place, entries in enumerate(_packed(unions(having, words, CODES), WORDS)):
-        beginnings.append(entries[0][0])
-        yield f"b{place}", entries
     for place, own in enumerate(_packed(_rows(prompts, by_pair), ROWS)):
         rows.append(len(own))
         yield f"r{place}", own
@@ -105,7 +103,6 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
             "cluster": browser.cluster or "",
             "columns": columns,
             "words": words,
-            "beginnings": beginnings,
             "rows": rows,
             "details": details,
         },

@@ -1,14 +1,10 @@
 """An index of the words of all pairs, in pieces: a search reads only the pieces of its words."""
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 import pandas as pd
-
-MOST_PIECES = 2
-"""Number of pieces that a search of one word reads; of more, it reads their union."""
 
 LONGEST = 40
 """Number of letters of a word that are indexed."""
@@ -51,39 +47,6 @@ def indexed(having: Mapping[str, Sequence[int]], digits: str) -> Iterator[Entry]
     """Each word of `pairs_by_word` with its pairs; `digits` are letters of codes, at least 90."""
     for word, numbers in having.items():
         yield word, _shorter(numbers, digits)
-
-
-def unions(
-    having: Mapping[str, Sequence[int]], firsts: Sequence[str], digits: str
-) -> Iterator[Entry]:
-    """Beginnings of words that many pieces hold, each with the pairs that have any such word.
-
-    `firsts` are the first words of the pieces of `indexed`.
-    """
-    words = list(having)
-    places, order = list(map(_order, words)), list(map(_order, firsts))
-    # The first word of a piece between two others has every beginning that all three hold.
-    known = {word[:length] for word in firsts for length in range(1, len(word) + 1)}
-    for beginning in sorted(known, key=_order):
-        if _spanned(beginning, firsts, order) > MOST_PIECES:
-            first = bisect_left(places, _order(beginning))
-            numbers: set[int] = set()
-            for word in words[first:]:
-                if not word.startswith(beginning):
-                    break
-                numbers.update(having[word])
-            yield beginning, _shorter(sorted(numbers), digits)
-
-
-def _spanned(beginning: str, firsts: Sequence[str], order: Sequence[bytes]) -> int:
-    """The number of pieces, given their first words, that may hold words with this beginning."""
-    own = _order(beginning)
-    first = max(0, bisect_right(order, own) - 1)
-
-    def may_hold(word: str) -> bool:
-        return _order(word) <= own or word.startswith(beginning)
-
-    return len(list(takewhile(may_hold, firsts[first:])))
 
 
 def _order(word: str) -> bytes:

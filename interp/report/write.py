@@ -41,10 +41,8 @@ from interp.report.html import render
 from interp.report.latex import latex
 from interp.report.page import (
     FigureItem,
-    HeatMapItem,
     Item,
     PictureItem,
-    PromptsItem,
     Report,
     TableItem,
     spread,
@@ -182,9 +180,7 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
 _KINDS = {
     TableItem: "table",
     FigureItem: "figure",
-    HeatMapItem: "heat-map",
     PictureItem: "picture",
-    PromptsItem: "prompts",
 }
 
 
@@ -198,9 +194,8 @@ def _words(report: Report) -> Iterator[str]:
         yield from (section.title, section.text)
     for item in report.items:
         yield from (item.title, item.note)
-        frame = item.on_page if isinstance(item, TableItem) else getattr(item, "frame", None)
-        if frame is not None:
-            yield from (heading(str(name)) for name in frame.columns)
+        if isinstance(item, TableItem):
+            yield from (heading(str(name)) for name in item.on_page.columns)
 
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:

@@ -29,13 +29,12 @@ from interp.report.page import (
     Glance,
     Item,
     OnPage,
-    PromptsItem,
     Report,
     Section,
     TableItem,
 )
 from interp.report.pairs import Browser, Number, Panels
-from interp.results.given import cautions_about, judged_answers
+from interp.results.given import cautions_about, given_by, judged_answers
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
 
@@ -98,8 +97,16 @@ class Result:
         return cautions_about(self.measured)
 
     def noted(self) -> Mapping[str, object]:
-        """Facts about each model that the items do not show; prints a line about each problem."""
-        return {}
+        """Facts about each model that the items do not show; prints a line about each problem.
+
+        By default, its share of prompts without an answer, if it replies freely, and its errors.
+        """
+        answers = given_by(self.measured).answers()
+        if answers is None:
+            return {}
+        if "predicted_token" in answers:
+            return summarize(answers, cautions=self.cautions)
+        return errors_by_model(answers)
 
     def summarized(self) -> dict[str, object]:
         """The facts of `noted`, with the cautions about each model, for the run's record."""
@@ -183,23 +190,18 @@ class Result:
             UserError: nothing has been measured yet, or the measurement has no items.
         """
         about = self.measured.about
-        opening, first = self._opening, self.glance()
+        first = self.glance()
         taken = set(map(id, first.items))
-        every = [item for item in self._on_page() if id(item) not in taken]
+        every = tuple(item for item in self._on_page() if id(item) not in taken)
         if not self._items:
             raise UserError(
                 f"{about.measurement} has neither a summary table nor a figure; its tables are "
                 "the Parquet files of the run"
             )
-        prompts = tuple(item for item in every if isinstance(item, PromptsItem))
-        results = tuple(item for item in every if not isinstance(item, PromptsItem))
         return Report(
             title=about.title,
-            text=opening.text,
-            sections=(
-                Section("Results", items=results),
-                *([Section("Prompts", items=prompts)] if prompts else ()),
-            ),
+            text="",
+            sections=(Section("Results", items=every),),
             record=self.measured.record(),
             problems=self.measured.problems(),
             glance=first,
@@ -215,7 +217,7 @@ class Result:
 
     def glance(self) -> Glance:
         """The first screen of the page."""
-        opening = self._opening
+        opening = self.opening()
         numbers = quotable(opening.numbers, self.cautions)
         more = opening.sentences[:MOST_SENTENCES]
         names = named_numbers(opening.numbers, numbers)[: MOST_SENTENCES - len(more)]
@@ -238,10 +240,6 @@ class Result:
             differences=dict(chain.from_iterable(one.differences() for one in self.estimated)),
             extent=f"{prompts}, {models}.",
         )
-
-    @cached_property
-    def _opening(self) -> Opening:
-        return self.opening()
 
     def browser(self) -> Browser:
         """All pairs with what was measured on them, for the browser beside the page."""

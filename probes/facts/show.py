@@ -4,7 +4,6 @@ A fact that a model does not complete in one wording need not be unknown to it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +12,18 @@ import pandas as pd
 from interp import Result, UserError
 from interp.extend import counted
 from interp.extend.cautions import LEADING, Caution, ordered, reply_text
-from interp.extend.estimates import ALL, CLUSTER, TEXT, Estimated, Plain, Share, Table, column
-from interp.extend.page import FigureItem, Opening, TableItem, echo, headline
+from interp.extend.estimates import (
+    ALL,
+    CLUSTER,
+    TEXT,
+    Estimated,
+    Largest,
+    Plain,
+    Share,
+    Table,
+    column,
+)
+from interp.extend.page import FigureItem, TableItem, echo
 from interp.extend.statistics import weighted_median
 from interp_probes.facts.wordings import ASKED
 from interp_probes.linear.halves import ENTITIES
@@ -78,6 +87,16 @@ FAMILIAR = Table(
     ],
     trials="facts",
     split=["model"],
+    headline=Largest(
+        "familiarity",
+        "familiarity",
+        where={_GROUP: ALL, "wording": ASKED},
+        also={
+            "whole_name": "familiarity of the whole name",
+            "after_echo": "familiarity after an echo",
+            "echoes": "replies that begin by an echo",
+        },
+    ),
     more=[_OF_GROUP],
 )
 
@@ -89,6 +108,9 @@ KNOWN = Table(
     measured="knowledge",
     numbers=[Share("completed", "facts whose completion names it", "share", ends=("low", "high"))],
     trials="facts",
+    headline=Largest(
+        "completed", "facts completed, {wording}", within=["wording"], where={_GROUP: ALL}
+    ),
     more=[_OF_GROUP],
 )
 
@@ -137,25 +159,6 @@ class FactFamiliarity(_OfFacts):
     of_facts = "familiarity"
     question = "How probable is each fact to the models?"
 
-    def opening(self) -> Opening:
-        """Of the facts as asked: mean familiarity, and the share that is echoed."""
-        names = {
-            "familiarity": "familiarity",
-            "whole_name": "familiarity of the whole name",
-            "after_echo": "familiarity after an echo",
-            "echoes": "replies that begin by an echo",
-        }
-        table, asked = self.estimated[0].frame, as_asked(self.asked).groupby("model")
-        rows = table[(table[_GROUP] == ALL) & (table["wording"] == ASKED)]
-        parts = []
-        for name, title in names.items():
-            ends = (f"{name}_low", f"{name}_high")
-            known = rows.assign(n=rows["model"].map(asked[name].count()), note="")
-            measured = known[known["n"] > 0]
-            parts.append(headline(measured, title, value=name, interval=ends, n="n", unit="facts"))
-        numbers = pd.concat([part for part in parts if len(part)] or parts)
-        return replace(super().opening(), numbers=numbers)
-
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model, entity group and wording."""
         table = self._shared.merge(_described(self.prompts), on="prompt_id")
@@ -196,14 +199,6 @@ class KnownFacts(_OfFacts):
         table = self.estimated[0].frame
         columns = ["model", "wording", "completed", "low", "high", "facts"]
         return table.loc[table[_GROUP] == ALL, columns].reset_index(drop=True)
-
-    def opening(self) -> Opening:
-        """The share of the facts that each model completes, in each wording."""
-        numbers = [
-            headline(rows, f"facts completed, {name}", value="completed", n="facts", unit="facts")
-            for name, rows in self.by_wording.groupby("wording", sort=False)
-        ]
-        return replace(super().opening(), numbers=pd.concat(numbers))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Facts that each model completes, and facts that at least one does not as asked."""

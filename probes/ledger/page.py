@@ -11,7 +11,11 @@ from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
+<<<<<<< HEAD
 from interp.extend.cautions import void_models
+=======
+from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, NOTHING, void_models
+>>>>>>> N
 from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
 from interp.extend.results import ENTRIES, READINGS, STEERING
 from interp.extend.statistics import FEWEST, LEVEL
@@ -135,6 +139,23 @@ def share_figures(results: LedgerResults, name: str) -> tuple[page.FigureItem, .
     return (page.FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
 
 
+<<<<<<< HEAD
+=======
+def ledger_section(results: LedgerResults) -> page.Section:
+    """What the ledger says, for the page of another study, before `ledger_sections`."""
+    about = [own.said for own in results.cautions if own.kind in _ABOUT]
+    return page.Section(
+        "The ledger of facts",
+        " ".join([*about, *sentences(results)]),
+        share_figures(results, "ledger_bars"),
+    )
+
+
+_ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, NOTHING)
+"""Cautions about the ledger rather than about answers."""
+
+
+>>>>>>> N
 def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     """Shares by model and parts of the prompts, and curves over layers."""
     shares = page.TableItem(
@@ -165,15 +186,16 @@ def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     entries = page.TableItem("ledger", title, results.entries, each, folded=True)
     items = (shares, wordings, retrieved, entries)
     yield page.Section("Shares of failures", LIMITS, items)
-    curves, figures = results.curves, []
-    for number, model in enumerate(curves["model"].unique(), start=1):
-        rows = (part[part["model"] == model] for part in (results.read.summary(), results.used))
+    read, used, figures = results.read.summary(), results.used, []
+    for number, model in enumerate(read["model"].unique(), start=1):
+        rows = (part[part["model"] == model] for part in (read, used))
         name, title = f"read_and_used_{number}", f"Read and used, layer by layer: {model}"
         figures.append(page.FigureItem(name, title, partial(read_and_used, *rows), _CURVES))
+    title = "Used, layer by layer; what is read stands in reading_table.csv of the stage readings"
     yield page.Section(
         "Read and used, layer by layer",
         "At which layers can the fact's answer be read, and at which does it decide?",
-        (*figures, page.TableItem("read_and_used", "The curves", curves, _CURVES, folded=True)),
+        (*figures, page.TableItem("used", title, used, STEERING.text, folded=True)),
     )
 
 

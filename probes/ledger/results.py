@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp import LensReadings, Steered, StudyFolder
 from interp.extend import counted
-from interp.extend.cautions import COPIED, FEW_FAILURES, LEFT_OUT, PLACEBOS, Caution, ordered
+from interp.extend.cautions import COPIED, FEW_FAILURES, LEFT_OUT, NOTHING, Caution, ordered
 from interp.extend.estimates import ALL, estimate
 from interp.extend.prompts import PAIR
 from interp.extend.results import STEERING, USED, copied, factors_of, ledger_table, steered_prompts
@@ -124,31 +124,12 @@ class LedgerResults:
         return estimate(STEERING, self.steered.clustered(trials)).astype({"layer": int})
 
     @cached_property
-    def curves(self) -> pd.DataFrame:
-        """What is read and used at each layer: one row per model and layer, from -1.
-
-        read (share of readings in which the right word comes first) and embedding (from the token's
-        embedding alone), each with its interval, and readings; effect, placebo, used (effect minus
-        placebo) with its interval, in logits, and exchanged, the number of prompts, from layer 0.
-        """
-        ends = ("", "_low", "_high")
-        read = self.read.summary().rename(columns={f"accuracy{end}": f"read{end}" for end in ends})
-        names = [f"{name}{end}" for name in ("read", "embedding") for end in ends]
-        beyond = {f"beyond{end}": f"used{end}" for end in ends} | {"prompts": "exchanged"}
-        used = self.used.rename(columns=beyond)
-        return read[["model", "layer", "readings", *names]].merge(
-            used[["model", "layer", "effect", "placebo", *beyond.values()]],
-            on=["model", "layer"],
-            how="left",
-        )
-
-    @cached_property
     def cautions(self) -> tuple[Caution, ...]:
         """Those of the readings and of the exchanges, failures that are too few, lost prompts."""
         seen = self.read.seen().merge(self.answers[["model", "prompt_id"]])
         # The readings are of both sides; exchanges, perhaps of one, on which answers may be alike.
         read = (own for own in self.read.cautions if own.kind != COPIED)
-        changed = (own for own in self.steered.cautions if own.kind == PLACEBOS)
+        changed = (own for own in self.steered.cautions if own.kind == NOTHING)
         return ordered((*self._failing(), *self._lost(), *read, *copied(seen), *changed))
 
     def _failing(self) -> Iterator[Caution]:

@@ -3,67 +3,34 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.extend.figures import QUIET, lines, panel_a_model, segment_label
+from interp.extend.figures import lines, panel_a_model, segment_label
 from interp.extend.statistics import FEWEST
 
 ENOUGH = 2 * FEWEST
 """Minimum number of prompts for drawing an accuracy, which also needs `FEWEST` clusters."""
 
-_RANGE = (0.2, 1.02)
-"""Range of the accuracy axis in a panel."""
+_ENDS = "accuracy_low", "accuracy_high"
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """The table of `linear_probes` by layer, with one panel per model and position; the first.
+    """The table of `linear_probes` by layer, with a panel for each model and position; the first.
 
-    Bands are 95% intervals; gray: the mean control accuracy and its standard deviation over draws.
+    Bands are 95% intervals; those of the control task are the standard deviation over its draws.
     Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
     """
-    several = table["position"].nunique() > 1
-    places = table["model"] + ", " + table["position"].map(segment_label)
-    return panel_a_model(table.assign(model=places if several else table["model"]), _panel)
+    enough = (table["n_prompts"] >= ENOUGH) & (table["n_clusters"] >= FEWEST)
+    rows = table[enough & table["prompts"].isin(["all", "failed"])]
+    named = rows.assign(subset=rows["prompts"] + " pairs (95% interval)")
+    every, failed = (named[named["prompts"] == subset] for subset in ("all", "failed"))
+    mean, sd = every["control_accuracy"], every["control_sd"]
+    ends = dict(zip(_ENDS, (mean - sd, mean + sd), strict=True))
+    control = every.assign(subset="control task (mean and SD)", accuracy=mean, **ends)
+    shown = pd.concat([every, control, failed])
+    if table["position"].nunique() > 1:
+        shown["model"] += ", " + shown["position"].map(segment_label)
 
+    def draw(panel: pd.DataFrame, ax: Axes) -> None:
+        lines(panel, x="layer", y="accuracy", hue="subset", n="n_prompts", interval=_ENDS, ax=ax)
+        ax.set_ylim(0.2, 1.02)
 
-def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
-    enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
-    shown = rows[rows["prompts"].isin(["all", "failed"]) & enough]
-    if shown.empty:
-        # If there is no line to draw, the panel shows the reason, and no layer axis.
-        ax.text(
-            0.5, 0.5, f"fewer than {ENOUGH} prompts\nor {FEWEST} clusters",
-            transform=ax.transAxes, ha="center", va="center", fontsize=8, color=QUIET,
-        )  # fmt: skip
-        ax.set_xticks([])
-        ax.grid(visible=False)
-        ax.set_ylim(*_RANGE)
-        ax.set_ylabel("accuracy")
-        return ax
-    ax = lines(
-        shown.assign(subset=shown["prompts"] + " pairs (95% interval)"),
-        x="layer",
-        y="accuracy",
-        hue="subset",
-        n="n_prompts",
-        interval=("accuracy_low", "accuracy_high"),
-        ax=ax,
-    )
-    _control(shown[shown["prompts"] == "all"].sort_values("layer"), ax)
-    counts = shown.drop_duplicates("prompts")[["prompts", "n_prompts", "n_clusters"]]
-    text = "\n".join("{}: n = {:,} in {:,} clusters".format(*row) for row in counts.to_numpy())
-    ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=8)
-    ax.set_ylim(*_RANGE)
-    ax.set_xlabel("layer")
-    return ax
-
-
-def _control(line: pd.DataFrame, ax: Axes) -> None:
-    mean, sd = (line[name].astype(float) for name in ("control_accuracy", "control_sd"))
-    ax.fill_between(line["layer"], mean - sd, mean + sd, color=QUIET, alpha=0.15, linewidth=0)
-    ax.plot(
-        line["layer"],
-        mean,
-        color=QUIET,
-        linestyle=":",
-        linewidth=1.2,
-        label="control task (mean and SD)",
-    )
+    return panel_a_model(shown, draw)

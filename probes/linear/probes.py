@@ -92,7 +92,8 @@ def linear_probes(
     Returns:
         One row per model, position, layer, and subset of the prompts (`prompts`: all, recognized,
         failed, and each entity group). accuracy is the share of prompts predicted correctly, and
-        chance is 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
+        chance is 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`), which is
+        not that of p.
         control_accuracy is the mean over `CONTROLS` draws in which the labels of both sides of an
         entity pair are swapped together at random, and control_sd their standard deviation;
         selectivity = accuracy - control_accuracy. p is one-sided: the share of draws whose labels

@@ -8,7 +8,6 @@ import pandas as pd
 
 from interp import Result
 from interp.extend.page import FigureItem, Opening, TableItem, echo, headline, p_text
-from interp.extend.results import summarize
 from interp_probes.linear.probes import held_out, linear_probes
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -44,7 +43,11 @@ class LinearProbes(Result):
         from interp_probes.linear.figures import probe_accuracy
 
         title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
-        note = f"The two halves share no {held_out(self.prompts, self.cluster)}."
+        note = (
+            f"The two halves share no {held_out(self.prompts, self.cluster)}. The interval is that "
+            "of the accuracy. p has none: it is the share of control labels that are predicted as "
+            "well, at any layer, so it may exceed .05 beside an interval that excludes one half."
+        )
         narrow = [(title, _narrow(self._table))]
         yield TableItem("linear_probes", title, self._table, note, narrow)
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
@@ -54,8 +57,7 @@ class LinearProbes(Result):
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
-        answers = self.table("answers", _ANSWERS)
-        return summarize(answers, cautions=self.cautions)
+        return super().noted()
 
     @cached_property
     def _table(self) -> pd.DataFrame:

@@ -7,27 +7,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.text import Text
 from playwright.sync_api import Page
 
 from interp.measurements.circuits.picture import circuit_picture
 from interp.report.figures.bars import grouped_bars
-from interp.report.glance import dots, glance, headline
+from interp.report.glance import glance, headline
 from interp.report.html import LONG, token_heat_map
 from interp.report.page import (
     FigureItem,
-    HeatMapItem,
     PictureItem,
     Report,
     Section,
     TableItem,
-    prompts_item,
 )
 from interp.report.pairs import Number
-from interp.report.write import LEAST_LETTERS, write_report
+from interp.report.write import write_report
 from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
-from tests.report.test_page import ANSWERS, PROMPTS
 from tests.report.test_pieces import plain
 
 TABLE = pd.DataFrame(
@@ -54,16 +50,11 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         compared=("premise2", "premise1"),
     )
     draw = partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")
-    wide = pd.concat([TABLE.add_suffix(f" {i}") for i in range(6)], axis="columns")
     items = (
         TableItem("accuracy", "Accuracy", TABLE, HOSTILE),
-        TableItem("wide", "Wide", wide),
-        TableItem("counts", "Counts", TABLE[["model"]].assign(interpretations=40)),
-        TableItem("single", "Single", TABLE[["model", "n"]].head(1)),
         FigureItem("bars", "Bars", draw),
-        HeatMapItem("A pair", html),
+        PictureItem("pair", "A pair", html),
         TableItem("long", "Long", pd.DataFrame({"model": "m", "n": range(LONG + 1)})),
-        prompts_item(PROMPTS, ANSWERS),
     )
     numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")
     report = Report(
@@ -150,50 +141,6 @@ def test_names_that_hold_html_are_text(page):
     assert page.locator("script").count() == 1
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("width", [390, 1400])
-def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    box = page.locator("#table-wide .table-box")
-    assert box.evaluate("element => element.scrollWidth > element.clientWidth")
-
-
-def test_a_long_heading_needs_no_scroll_bar(page):
-    box = page.locator("#table-counts .table-box")
-    assert box.evaluate("element => element.scrollWidth <= element.clientWidth")
-
-
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("name", ["bars", "at_a_glance"])
-def test_letters_of_figures_can_be_read_at_any_width(page, name, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    svg = page.locator(f"#figure-{name} svg")
-    # The picture is as wide as its view box, in points, times its scale.
-    scale = svg.evaluate("svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width")
-    draw = {"bars": partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")}
-    numbers = headline(FIRST, "accuracy", value="share", n="n", unit="pairs")
-    ax = draw.get(name, partial(dots, numbers))()
-    texts = ax.get_figure().findobj(Text)
-    smallest = min(text.get_fontsize() for text in texts if text.get_text().strip())
-    assert smallest * scale >= LEAST_LETTERS - 0.05
-    if name == "at_a_glance":  # which is so narrow that it never scrolls
-        box = page.locator(f"#figure-{name} .figure-box")
-        assert box.evaluate("element => element.scrollWidth <= element.clientWidth")
-
-
-def test_a_wide_table_keeps_its_first_column_and_shows_that_it_goes_on(page):
-    page.set_viewport_size({"width": 390, "height": 900})
-    box = page.locator("#table-wide .table-box")
-    before = box.locator("tbody td").first.bounding_box()["x"]
-    box.evaluate("element => { element.scrollLeft = 300; }")
-    assert box.locator("tbody td").first.bounding_box()["x"] == before
-    assert box.locator("tbody td").nth(1).bounding_box()["x"] < before
-    background = box.evaluate("element => getComputedStyle(element).backgroundImage")
-    assert background.count("linear-gradient") == 4
-
-
 def test_a_long_table_is_folded_until_it_is_asked_for(page):
     table = page.locator("#table-long tbody")
     assert not table.is_visible()
@@ -201,101 +148,6 @@ def test_a_long_table_is_folded_until_it_is_asked_for(page):
     assert table.is_visible()
     assert table.locator("tr").count() == LONG + 1
     assert page.locator("#table-accuracy details").count() == 0
-
-
-@pytest.mark.slow
-def test_figures_are_dark_on_a_dark_page_and_white_on_paper(page):
-    style = "svg => getComputedStyle(svg).filter"
-    svg = page.locator("#figure-bars svg")
-    assert svg.evaluate(style) == "none"
-    page.emulate_media(color_scheme="dark")
-    assert "invert" in svg.evaluate(style)
-    page.emulate_media(color_scheme="dark", media="print")
-    assert svg.evaluate(style) == "none"
-
-
-def test_the_first_screen_is_above_everything_else(page):
-    places = [
-        page.locator(selector).first.bounding_box()["y"]
-        for selector in (".asked", "#table-at_a_glance", ".sentences li", "main")
-    ]
-    assert places == sorted(places)
-    assert places[2] < 900
-
-
-def test_printing_keeps_every_row_and_column(page):
-    page.emulate_media(media="print")
-    for box in page.locator(".table-box").all():
-        assert box.evaluate("element => getComputedStyle(element).maxHeight") == "none"
-        assert box.evaluate("element => getComputedStyle(element).overflowY") == "visible"
-
-
-def test_a_printed_table_repeats_its_headings_as_text_on_every_page(page):
-    """Chromium repeats the backgrounds of headings, but not the buttons in them."""
-    page.emulate_media(media="print")
-    shown = "button => getComputedStyle(button).display"
-    assert page.locator("#table-accuracy th button").first.evaluate(shown) == "contents"
-    heading = page.locator("#table-accuracy th").first
-    assert heading.evaluate("heading => heading.getBoundingClientRect().height") > 8
-    assert heading.inner_text() == "model"
-
-
-def test_a_printed_figure_stays_with_its_title(page):
-    page.emulate_media(media="print")
-    style = "article => getComputedStyle(article).breakInside"
-    assert page.locator("#figure-bars").evaluate(style) == "avoid"
-
-
-def test_printed_numbers_are_whole(page):
-    """However narrow the paper: the letters of a number stand on one line."""
-    page.set_viewport_size({"width": 390, "height": 900})
-    page.emulate_media(media="print")
-    broken = page.evaluate(
-        """() => [...document.querySelectorAll(".table-box td.figures")].filter(cell => {
-            const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
-            return text && [...text.data.matchAll(/\\S+/g)].some(word => {
-                const range = document.createRange();
-                range.setStart(text, word.index);
-                range.setEnd(text, word.index + word[0].length);
-                return new Set([...range.getClientRects()].map(box => box.top)).size > 1;
-            });
-        }).map(cell => cell.textContent)"""
-    )
-    assert broken == []
-
-
-def contrast(page, selector):
-    """The lightness of an element's ink less that of its paper, in 8 bits."""
-    return page.locator(selector).first.evaluate(
-        """element => {
-            const light = color => Math.max(...color.match(/[0-9.]+/g).slice(0, 3).map(Number));
-            const style = getComputedStyle(element);
-            return light(style.color) - light(style.backgroundColor);
-        }"""
-    )
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("selector", ["body", ".table-box", ".table-box th", ".heat-map"])
-def test_a_dark_page_has_light_letters_on_dark(page, selector):
-    assert contrast(page, selector) < -120
-    page.emulate_media(color_scheme="dark")
-    assert contrast(page, selector) > 120
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("theme", "sign"), [("false", 1), ("true", -1)])
-def test_a_notebook_follows_its_own_theme_and_not_the_systems(browser, attributions, theme, sign):
-    page = browser.new_page(color_scheme="light" if theme == "false" else "dark")
-    page.set_content(f'<body data-jp-theme-light="{theme}">{attributions._repr_html_()}</body>')
-    for selector in (".table-box", ".table-box th", ".heat-map"):
-        assert sign * contrast(page, selector) > 120
-    page.close()
-
-
-def test_a_table_of_one_row_has_nothing_to_sort(page):
-    assert page.locator("#table-single th").count() == 2
-    assert page.locator("#table-single th button").count() == 0
 
 
 def test_without_scripts_everything_is_there(browser, file):

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import escape
 
 from interp.errors import UserError
-from interp.report.html import accuracies_first, column, table_html, token_heat_map, with_flags
+from interp.report.html import column, table_html, token_heat_map, with_flags
 from tests.report.conftest import HOSTILE
 
 PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})
@@ -180,14 +180,6 @@ def test_texts_of_figures_sort_by_their_first_number():
     assert figures.figures
     assert [cell.key for cell in figures.cells] == [1002.5, -0.5, None]
     assert not column(pd.Series(["gemma2", "0.5"], name="model")).figures
-
-
-def test_accuracies_come_first_and_the_rest_keeps_its_order():
-    columns = ["model", "gradient_ratio", "gradient_sd", "paired_accuracy", "a_accuracy", "prompts"]
-    shown = accuracies_first(pd.DataFrame(columns=columns))
-    assert list(shown.columns) == [columns[0], *columns[3:], *columns[1:3]]
-    other = pd.DataFrame(columns=["model", "ratio", "control_accuracy"])
-    assert list(accuracies_first(other).columns) == list(other.columns)
 
 
 def test_an_option_in_a_sentence_is_not_broken():

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from interp.report import page
-from interp.report.page import TableItem, apart, prompts_item
+from interp.report.page import TableItem, apart
 
 PROMPTS = pd.DataFrame(
     {
@@ -30,31 +30,11 @@ ANSWERS = pd.DataFrame(
 )
 
 
-def test_a_row_says_what_a_prompt_is_and_what_each_model_answered():
-    item = prompts_item(PROMPTS, ANSWERS)
-    assert item.frame.columns.tolist() == ["prompt", "gold", "m", "n", "side", "city"]
-    assert item.frame["m"].tolist() == ["Yes ✓", "Yes ✗", "no answer ✗", "error ✗"]
-    assert item.frame["n"].tolist() == ["Yes ✓", "Yes ✗", "not judged", ""]
-    assert item.models == ("m", "n")
-    assert item.note.startswith("4 prompts. ")
-
-
-def test_of_many_prompts_whole_pairs_are_shown(monkeypatch):
-    monkeypatch.setattr(page, "MOST_PROMPTS", 2)
-    item = prompts_item(PROMPTS, ANSWERS)
-    assert item.frame["prompt"].tolist() == ["One?", "Two?"]
-    assert re.match(r"2 prompts.*\b4\b", item.note)
-
-
-def test_of_long_prompts_fewer_are_shown(monkeypatch):
-    monkeypatch.setattr(page, "MOST_CHARACTERS", 12)
-    assert prompts_item(PROMPTS, ANSWERS).frame["prompt"].tolist() == ["One?", "Two?"]
-
-
-@pytest.mark.parametrize(("most", "shown"), [(2, ("side", "city")), (1, ("side",))])
-def test_a_factor_of_too_many_values_is_left_out(monkeypatch, most, shown):
-    monkeypatch.setattr(page, "MOST_VALUES", most)
-    assert tuple(prompts_item(PROMPTS, ANSWERS).frame.columns[4:]) == shown
+@pytest.mark.parametrize(("name", "most"), [("MOST_PROMPTS", 2), ("MOST_CHARACTERS", 12)])
+def test_of_many_or_long_prompts_whole_pairs_are_held(monkeypatch, name, most):
+    assert page.spread(PROMPTS).equals(PROMPTS)
+    monkeypatch.setattr(page, name, most)
+    assert page.spread(PROMPTS)["text"].tolist() == ["One?", "Two?"]
 
 
 def test_a_page_shows_the_first_rows_of_a_long_table_and_counts_all(monkeypatch):
@@ -70,26 +50,6 @@ def test_a_page_counts_the_rows_that_a_display_omits():
     assert re.fullmatch(r"20 .*\b50 rows", rows)
     matrix = pd.DataFrame({"a": [1], "b": [2]})
     assert TableItem("t", "Table", frame, display=matrix).rows == "1 row"
-
-
-CHOSEN = ["m", "prompt", "gold", "side", "model", "n", "m (factor)", "side (factor)", "pair"]
-"""Names that a user may choose, some of them those of columns."""
-
-
-@pytest.mark.parametrize("model", CHOSEN)
-def test_names_that_users_choose_replace_no_column(model):
-    factors = [name for name in CHOSEN if name not in ("gold", "side")]
-    values = {name: [f"{name}{place}" for place in range(4)] for name in factors}
-    answers = ANSWERS[ANSWERS["model"] == "m"].assign(model=model)
-    item = prompts_item(PROMPTS.assign(**values), answers)
-    table = item.frame
-    assert table.columns.is_unique
-    for name, expected in (("prompt", "text"), ("gold", "gold"), ("side", "side")):
-        assert table[name].tolist() == PROMPTS[expected].tolist()
-    (column,) = item.models
-    assert table[column].tolist() == ["Yes ✓", "Yes ✗", "no answer ✗", "error ✗"]
-    shown = [table[name].tolist() for name in table]
-    assert all(own in shown for own in values.values())
 
 
 def test_names_stay_apart():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.report import pieces
-from interp.report.words import MOST_PIECES, _shorter, indexed, pairs_by_word, unions, words_of
+from interp.report.words import _shorter, indexed, pairs_by_word, words_of
 
 
 def numbers_of(code: str) -> list[int]:
@@ -66,29 +66,3 @@ def test_words_of_ids_and_of_all_prompts_are_indexed_in_the_order_of_a_page():
         "\uff41": [1],
     }
     assert list(found)[-2:] == ["\U0001d538", "\uff41"]
-
-
-def held(beginning: str, firsts: list[str]) -> list[int]:
-    """The pieces that templates/pairs.js reads for a beginning."""
-    return [
-        place
-        for place, first in enumerate(firsts)
-        if (first <= beginning or first.startswith(beginning))
-        and not (place + 1 < len(firsts) and firsts[place + 1] <= beginning)
-    ]
-
-
-@given(
-    st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=60),
-    st.integers(1, 6),
-    st.text("abc", min_size=1, max_size=3),
-)
-def test_a_beginning_that_many_pieces_hold_has_the_pairs_of_all_its_words(texts, size, beginning):
-    by_pair = {f"p{n}": [n] for n in range(len(texts))}
-    having = pairs_by_word(pd.DataFrame({"text": texts}), by_pair)
-    firsts = list(having)[::size]
-    found = dict(unions(having, firsts, pieces.CODES))
-    assert (beginning in found) == (len(held(beginning, firsts)) > MOST_PIECES)
-    if beginning in found:
-        own = [n for n, text in enumerate(texts) if text.startswith(beginning)]
-        assert numbers_of(found[beginning]) == own

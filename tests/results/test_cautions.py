@@ -13,7 +13,7 @@ from interp.measurements.specs import Evaluate, Patch
 from interp.measuring.core import bind
 from interp.measuring.facts import ModelFacts
 from interp.results.files import finish
-from interp.results.given import given_answers
+from interp.results.given import judged_answers
 from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
@@ -113,7 +113,7 @@ def test_a_patched_pair_answers_with_the_option_that_the_model_prefers():
     prompts = some_prompts(3)
     model = interp.load_model("organism/phi3-shallow", device="cpu")
     patched = interp.run(Patch(layers=(0,)), models=model, prompts=prompts)
-    preferred = given_answers(patched.measured).set_index("prompt_id")["answer"]
+    preferred = judged_answers(patched.measured).set_index("prompt_id")["answer"]
     asked = interp.evaluate(model, prompts).answers.set_index("prompt_id")["answer"]
     assert len(preferred) == 6
     assert preferred.to_dict() == asked[preferred.index].to_dict()

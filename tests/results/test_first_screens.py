@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 
 import interp
+from interp.measurements.pairs import meaning
 from interp.measurements.specs import Attribute, Effects, Evaluate
 from interp.report.page import FigureItem, PictureItem
 from interp.report.write import write_report
-from interp.results.pairs import meaning
 from tests.results.conftest import PAIRS
 from tests.support.pages import check_first_screen
 from tests.support.tiny import tiny_model

@@ -2,18 +2,13 @@ import json
 import re
 import shutil
 
-import pandas as pd
 import pytest
 
 from interp.cli import main
 from interp.measurements.answers.show import Scores
 from interp.measurements.attribution.show import Attributions
-from interp.measurements.specs import Attribute
 from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
-from interp.prompts.own.pairs import EXAMPLE
-from interp.report.page import HeatMapItem
-from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder
 from tests.support.pages import check_first_screen
 from tests.support.records import edited
@@ -34,7 +29,7 @@ def test_the_report_command_renders_a_run(folder, capsys):
     page = (folder / "report.html").read_text()
     assert DEFAULT in page
     assert (folder / "tables" / "attribution_table.csv").exists()
-    assert page.count('class="heat-map"') == 9  # a typical pair, and four pairs by two methods
+    assert page.count('class="heat-map"') == 1  # a typical pair
 
 
 @pytest.mark.slow
@@ -60,7 +55,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     folder = tmp_path / "run"
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
     report = Scores.of(RunFolder.read(folder)).report()
-    results, prompts = report.sections
+    (results,) = report.sections
     names = ["accuracy_table", "accuracy_by_reading", "told_apart"]
     assert [item.name for item in results.items] == names
     (accuracy,) = results.items[0].frame["paired_accuracy"]
@@ -76,9 +71,6 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert re.match(rf"Paired accuracy .*\b{accuracy:.2f} \[", report.glance.sentences[0])
-    marks = prompts.items[0].frame[DEFAULT].str[-1]
-    correct = RunFolder.read(folder).table("answers")["correct"]
-    assert marks.eq("✓").tolist() == correct.tolist()
 
 
 @pytest.mark.slow
@@ -135,33 +127,3 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert re.search("page; ", capsys.readouterr().err)
     assert data.read_text() == "pair,side\n"
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
-
-
-def test_pairs_that_failed_have_no_heat_maps(tmp_path):
-    file, folder = tmp_path / "own.csv", tmp_path / "run"
-    # One pair that is longer than what the model reads comes first.
-    long = EXAMPLE.replace("All sparrows are birds.", "All sparrows are birds. " * 400)
-    long.to_csv(file, index=False)
-    asked = ["--data", str(file), "--keep-tokens", "--fail-on-error", "0.5", "--device", "cpu"]
-    assert main(["attribute", *asked, "--out", str(folder)]) == 0
-    results, _ = Attributions.of(RunFolder.read(folder)).report().sections
-    maps = [item for item in results.items if isinstance(item, HeatMapItem)]
-    assert [item.title.rpartition(": ")[2] for item in maps] == ["2", "2", "3", "3", "4", "4"]
-
-
-def test_a_pair_that_failed_on_one_model_has_the_maps_of_the_other(attributions, prompts):
-    tables = {}
-    for name, rows in attributions.tables.items():
-        other = rows.assign(model="other")
-        lost = name in ("tokens", "token_scores")
-        kept = other[other["prompt_id"] != prompts[0].id] if lost else other
-        tables[name] = pd.concat([rows, kept], ignore_index=True)
-    both = Attributions(InMemory(Attribute(keep_tokens=True), prompts[:4], tables))
-    items = [item for section in both.report().sections for item in section.items]
-    maps = [item for item in items if isinstance(item, HeatMapItem)]
-    methods = both.segment_scores["method"].nunique()
-    assert len(maps) == 3 * methods
-    failed = f": {prompts[0].pair_id}"
-    assert [one.title.startswith("other") for one in maps if one.title.endswith(failed)] == [
-        False
-    ] * methods

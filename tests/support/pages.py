@@ -8,17 +8,14 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from markupsafe import Markup
 
 from interp.report.page import (
     MOST_SENTENCES,
     MOST_WORDS,
-    RIGHT,
     FigureItem,
     PictureItem,
-    PromptsItem,
     Report,
     TableItem,
 )
@@ -34,18 +31,6 @@ def undrawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("interp.report.write._draw", empty)
         yield
-
-
-def prompts_of(report: Report) -> PromptsItem:
-    """The prompts of a report, in the last of its sections."""
-    (item,) = report.sections[-1].items
-    assert isinstance(item, PromptsItem)
-    return item
-
-
-def right(item: PromptsItem) -> pd.DataFrame:
-    """Whether each answer is marked as correct: one column per model."""
-    return item.frame[list(item.models)].apply(lambda answers: answers.str.endswith(RIGHT))
 
 
 def unused_names(report: Report, page: str) -> list[str]:

@@ -19,7 +19,6 @@ SHARED = "shared prompts"
 EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
 FEW_FAILURES, LEADING = "too few failures", "one token leads"
 WHOLE = "answers read whole"
-PLACEBOS = "not shown to do more than random directions"
 NOTHING = "nothing that was shown to differ from zero"
 SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
@@ -28,7 +27,7 @@ TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
     *(FOREIGN, PART_ALONE, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD),
-    *(EMBEDDED, COPIED, LEADING, REACH, PLACEBOS, NOTHING, PATHS, GAP, SYSTEM_PROMPT, ROUNDING),
+    *(EMBEDDED, COPIED, LEADING, REACH, NOTHING, PATHS, GAP, SYSTEM_PROMPT, ROUNDING),
     *(SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""

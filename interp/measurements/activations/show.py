@@ -27,7 +27,7 @@ from numpy import ndarray
 from interp.errors import UserError
 from interp.report.page import FigureItem, FileItem, TableItem
 from interp.results.measured import InFolder
-from interp.results.result import Result, summarize
+from interp.results.result import Result
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.statistics.summaries import grouped
@@ -61,11 +61,6 @@ class ActivationVectors(Result):
         yield FigureItem("norms", "Mean norm of the vectors", partial(_draw, self._counts))
         if isinstance(self.measured, InFolder):
             yield from _files(self.measured.run, self._counts)
-
-    def noted(self) -> Mapping[str, object]:
-        """Each model's share of prompts without an answer, and its errors."""
-        answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
-        return summarize(answers, cautions=self.cautions)
 
     @cached_property
     def _counts(self) -> pd.DataFrame:

@@ -61,9 +61,9 @@ def comparison_table(
     Columns are measure; accuracy_a and accuracy_b, as in `accuracy_table`; difference, low, high,
     p, detectable, excluded_below and excluded_above, computed from weighted pairs with clusters as
     units (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of pairs that
-    are correct only in `a` or only in `b`; p_mcnemar, from McNemar's exact test, which treats pairs
-    as independent; pairs, clusters and note. Both tables have a row for each of the same pairs,
-    with pair_id, weight, the measures (booleans) and the cluster.
+    are correct only in `a` or only in `b`; p_mcnemar, that of McNemar's exact test of these two
+    numbers, which treats pairs as independent; pairs, clusters and note. Both tables have a row for
+    each of the same pairs, with pair_id, weight, the measures (booleans) and the cluster.
     """
     both = a.merge(b[["pair_id", *measures]], on="pair_id", suffixes=("_a", "_b"))
     return pd.DataFrame([_row(both, measure, cluster) for measure in measures])

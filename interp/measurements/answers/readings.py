@@ -19,9 +19,9 @@ from interp.analysis.reading_tables import (
 )
 from interp.analysis.readings import CONTENT_FREE, FORCED, FREE, MEDIAN
 from interp.analysis.told_apart import part_rows, side_row
+from interp.measurements.given import by_model
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled, apart
-from interp.results.given import by_model
 from interp.statistics.decisions import corrected_over
 
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]

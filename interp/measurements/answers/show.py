@@ -25,12 +25,13 @@ from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
+from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
-from interp.report.page import FigureItem, OnPage, Report, TableItem, prompts_item
+from interp.report.page import FigureItem, Report, TableItem
 from interp.report.pairs import Browser
-from interp.results.given import CHANGED, JUDGED
-from interp.results.result import Result, chosen, errors_by_model, summarize
+from interp.results.given import JUDGED
+from interp.results.result import Result, chosen
 from interp.statistics.summaries import effective_number
 
 
@@ -58,7 +59,7 @@ class Answered(Result):
         Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
         b, with its 95% interval and p, both by cluster; the limits outside which differences are
         excluded; the number of pairs that only `a`, or only `b`, answers correctly; and the p-value
-        of McNemar's exact test, which treats pairs as independent.
+        of McNemar's exact test of these two numbers, which treats pairs as independent.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
@@ -133,10 +134,6 @@ class Answered(Result):
         table = rows.reindex(models)
         return table.assign(note=np.where(table["accuracy"].isna(), reasons, "")).reset_index()
 
-    def _prompts_item(self) -> OnPage:
-        """The prompts with all answers."""
-        return OnPage(lambda: [prompts_item(self.prompts, self.answers)])
-
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
         """The answers that accuracies are computed from."""
@@ -198,7 +195,7 @@ _READINGS = {FREE: "replies right", FORCED: "forced choices right"}
 class Scores(Answered):
     """Models' answers to prompts, from the probabilities of the next token."""
 
-    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
+    def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
         plain = self._accuracy_item()
         if forced := self._forced:
@@ -206,7 +203,6 @@ class Scores(Answered):
             plain.frame.insert(len(plain.frame.columns) - 1, "forced_choice_accuracy", choices)
         yield plain
         yield from self._reading_items()
-        yield self._prompts_item()
 
     @cached_property
     def _forced(self) -> Mapping[str, object]:
@@ -236,7 +232,7 @@ class Scores(Answered):
         """Each model's share of prompts without an answer, and its errors."""
         for note in notes_unjudged(self._own_answers):
             echo(note)
-        return summarize(self._own_answers, cautions=self.cautions)
+        return super().noted()
 
 
 class Completions(Answered):
@@ -249,22 +245,17 @@ class Completions(Answered):
         """The completions table: one row per prompt."""
         return self.table("completions")
 
-    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
+    def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy of the texts, and how often each outcome occurred; one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
         if "thoughts" in self.measured.names():
             thoughts = thought_table(self.table("thoughts"))
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
-        yield self._prompts_item()
 
     def browser(self) -> Browser:
         """With the generated texts, and thoughts if there are any."""
         return self.browsed(partial(text_panels, self.measured))
-
-    def noted(self) -> Mapping[str, object]:
-        """The errors of each model."""
-        return errors_by_model(self.completions)
 
     def _note(self) -> str:
         return self._note_alone()

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
@@ -38,7 +36,11 @@ from interp.prompts.thought import is_part
 from interp.report.formatting import ratio_title
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
 from interp.report.html import Display, notebook_html, token_heat_map
+<<<<<<< HEAD
 from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem
+=======
+from interp.report.page import FigureItem, TableItem, Titled, apart
+>>>>>>> N
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.summaries import grouped
@@ -184,48 +186,14 @@ class Attributions(Answered):
                 shares = chosen(shares, name, value)
         prompts, answers = self.prompts, self.answers
         prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
-        return Display(
-            notebook_html([], [html for _, html in self._maps(shares, prompts, answers)])
-        )
-
-    def _maps(
-        self, shares: pd.DataFrame, prompts: pd.DataFrame, answers: pd.DataFrame
-    ) -> Iterator[tuple[dict[str, object], Markup]]:
-        """A heat map of all prompts for each model and method."""
-        for of, rows in grouped(shares, ["model", "method"]):
-            yield (
-                of,
-                token_heat_map(
-                    rows,
-                    prompts=prompts,
-                    answers=answers,
-                    method=str(of["method"]),
-                    compared=self.ratio,
-                ),
-            )
-
-    def _heat_maps(self) -> list[HeatMapItem]:
-        """Token heat maps of the first four pairs, by model and method, but failed ones."""
-        prompts, answers = self.prompts, self.answers
-        failed = ~prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
-        whole = prompts[~failed.groupby(prompts["pair_id"]).transform("any")]
-        first = list(islice(whole.groupby("pair_id", sort=False), 4))
-        ids = [id_ for _, rows in first for id_ in rows["prompt_id"]]
-        scores, tokens = (
-            self.measured.table(name, prompts=ids) for name in ("token_scores", "tokens")
-        )
-        shares = token_shares(scores, tokens)
-        by_model = shares.groupby("model")["prompt_id"].agg(set)
-        return [
-            HeatMapItem(f"{of['model']}, {of['method']}: {pair_id}", html, pair=str(pair_id))
-            for pair_id, rows in first
-            for of, html in self._maps(
-                shares[shares["model"].map(by_model.map(set(rows["prompt_id"]).issubset))],
-                *(rows, answers),
-            )
+        about: dict[str, Any] = {"prompts": prompts, "answers": answers, "compared": self.ratio}
+        maps = [
+            token_heat_map(rows, method=str(of["method"]), **about)
+            for of, rows in grouped(shares, ["model", "method"])
         ]
+        return Display(notebook_html([], maps))
 
-    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
+    def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracies, any ratios, scores by segment, deciding segments, readings of answers."""
         yield self._by_model()
         yield from (one.item for one in self.estimated[:-1])
@@ -255,9 +223,6 @@ class Attributions(Answered):
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
         yield from self._reading_items()
-        if self._keeps_tokens:
-            yield OnPage(self._heat_maps)
-        yield self._prompts_item()
 
     def _findings(self) -> Iterator[str]:
         """Which segment has the largest score by the first method, for each model."""

@@ -19,11 +19,11 @@ from interp.measurements.circuits.tables import (
     split_table,
     survival_table,
 )
+from interp.measurements.pairs import PairResult
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, OnPage, PictureItem, TableItem
 from interp.report.pairs import Browser, Grid, Labels, Number, Panel, by_pair
 from interp.results.measured import ResultTables
-from interp.results.pairs import PairResult
 from interp.results.result import chosen
 from interp.runs.edge_effects import EdgesRun
 from interp.statistics.summaries import grouped

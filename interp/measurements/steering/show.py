@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import NOTHING, PLACEBOS, Caution, ordered
+from interp.analysis.cautions.caution import Caution, ordered
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.estimates.pictures import curve, grids
 from interp.estimates.shown import Estimated, largest
@@ -17,8 +17,7 @@ from interp.report.formatting import segment_label
 from interp.report.glance import Opening
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
-from interp.results.result import Result, errors_by_model
-from interp.statistics.decisions import out_of_reach
+from interp.results.result import Result
 from interp.statistics.summaries import grouped
 
 
@@ -81,18 +80,13 @@ class Steered(Result):
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """Those of every measurement, and whether random directions do as much, if it is tested."""
-        others = (own for own in self.estimated[0].cautions() if own.kind != NOTHING)
-        return ordered((*super().cautions, *_no_better(self.effects), *others))
+        """Those of every measurement, and whether nothing was shown beyond random directions."""
+        return ordered((*super().cautions, *self.estimated[0].cautions()))
 
     def browser(self) -> Browser:
         """With effects by layer and role."""
         made, title = self.estimated[0], "Effects of steering"
         return self.browsed(lambda own: grids(made, own, title, rows="layer", columns="role"))
-
-    def noted(self) -> Mapping[str, object]:
-        """The most frequent errors of each model."""
-        return errors_by_model(self.table("steered"))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The effects, and curves over layers and doses."""
@@ -130,18 +124,3 @@ def _curve(name: str, title: str, rows: pd.DataFrame, x: str) -> FigureItem:
     }
     draw = partial(curve, STEERING, rows, x=x, lines=lines)
     return FigureItem(re.sub(r"[^A-Za-z0-9-]+", "_", name), title, draw, _CURVE)
-
-
-def _no_better(table: pd.DataFrame) -> Iterator[Caution]:
-    """A caution about each model whose effects are not shown to exceed random directions'."""
-    tested = table[table["p_holm"].notna() & ~out_of_reach(table)]
-    for of, rows in grouped(tested, ["model", "direction", "change"]):
-        if (rows["p_holm"] > 0.05).all():
-            (best,) = largest(rows, "beyond", ["model"]).to_dict("records")
-            text = (
-                f"{of['change']} along {of['direction']} directions was not shown to do more than "
-                f"random directions of the same norm: the largest effect is {best['effect']:.2g} "
-                f"logits ({_place(best)}), that of random ones {best['placebo']:.2g}."
-            )
-            numbers = {name: best[name] for name in (*CELL, "effect", "placebo", "p_holm")}
-            yield Caution(PLACEBOS, str(of["model"]), text, numbers=numbers)

@@ -1,25 +1,26 @@
 """Thoughts: how much of the effect of prompts on a model's answers passes through its thoughts."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.choices import ALL
-from interp.console import counted
+from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
 from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
 from interp.measurements.thoughts.panels import thought_numbers, thought_panels
 from interp.measurements.thoughts.tables import (
+    EARLY,
     READING,
     SENTENCES,
-    curve_table,
+    early_trials,
     reading_trials,
     sentence_trials,
 )
-from interp.report.formatting import heading, segment_label
+from interp.report.formatting import heading
 from interp.report.glance import Opening, headline, with_interval
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
@@ -38,11 +39,6 @@ under the changed premises. They differ if premises and thought interact; share 
 Brackets (_low, _high): 95% intervals, clustered by {cluster} (by donor for share_other), which
 include the variation between draws of the thought. Donors of kind counterpart are the other side of
 the prompt's pair."""
-
-_CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
-et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
-draws whose answer no longer changes from here on. If a thought only explains an answer that the
-model already has, decided is 1 from the start."""
 
 _GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
 are compared, so a single group may stand out by chance."""
@@ -92,13 +88,10 @@ class ThoughtEffects(Result):
         narrow = [(title, shown.join(table["prompts"]))]
         note = _MEDIATION.format(cluster=self._cluster)
         yield TableItem("mediation_table", title, table, note, narrow)
-        note = "Donors from other instances; whiskers are 95% intervals, as in the table."
-        yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
         yield from self.declared_items()
-        table = curve_table(self._answers, self.prompts)
-        yield FigureItem("early_answers", "Early answers", partial(_curves, table), _CURVE)
-        title = "Early answers, the numbers of the curve"
-        yield TableItem("early_answer_table", title, table, narrow=[], folded=True)
+        early = Estimated(EARLY, self.clustered(early_trials(self._answers, self.prompts)))
+        yield FigureItem("early_answers", EARLY.title, partial(_curves, early.frame), early.note)
+        yield replace(early.item, narrow=[], folded=True)
         groups = self._groups
         if len(groups):
             title = "Mediated shares by group of prompts"
@@ -107,9 +100,8 @@ class ThoughtEffects(Result):
     def opening(self) -> Opening:
         """The mediated share of each model, its accuracy by reading, and early answers."""
         plain = super().opening()
-        text = "\n\n".join(map(self._told, self.measured.models()))
         if self._answers.empty:
-            return replace(plain, text=text)
+            return plain
         readings = self._readings
         parts = [("mediated share", "share", self._whole)]
         for name, words in _HEADLINES.items():
@@ -123,7 +115,7 @@ class ThoughtEffects(Result):
             ignore_index=True,
         )
         figure = next((item for item in self.figures if item.name == "early_answers"), None)
-        return replace(plain, numbers=numbers, figure=figure, text=text)
+        return replace(plain, numbers=numbers, figure=figure)
 
     def browser(self) -> Browser:
         """With thoughts by sentence, and answers after parts and replacements of thoughts."""
@@ -190,103 +182,12 @@ class ThoughtEffects(Result):
         both = ["donor_kind", "segment"]
         return pd.concat(tables, ignore_index=True).drop(columns=both) if tables else pd.DataFrame()
 
-    def _told(self, model: str) -> str:
-        """The paragraph about a model."""
-        rows = self._whole[self._whole["model"] == model]
-        if rows.empty:
-            return f"{model}: no thought could be studied."
-        (row,) = rows.to_dict("records")
-        if pd.isna(row["share_low"]):
-            reason = row["note"]
-            return f"{model}: how much passes through the thoughts is unknown ({reason})."
-        readings = self._readings[self._readings["model"] == model]
-        accuracy = readings.set_index("reading")["accuracy"]
-        return " ".join(
-            [
-                f"{model}: about {_percent(row['share'])} of what decides its answers passes "
-                f"through its thoughts (95% interval {_end(row['share_low'])} to "
-                f"{_end(row['share_high'])}; {counted(row['prompts'], 'prompt')}, "
-                f"{row['clusters']:,} independent groups). {_meaning(row)}",
-                f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
-                f"thought, {_percent(accuracy['direct'])} without one, and "
-                f"{_percent(accuracy['filler'])} after dots in its place.",
-                *self._exceptions(model, row),
-            ]
-        )
-
-    def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
-        """The group that differs most from all prompts, if its interval excludes their share."""
-        if self._groups.empty:
-            return
-        rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
-        outside = rows[(rows["share_low"] > row["share"]) | (rows["share_high"] < row["share"])]
-        distances = (outside["share"] - row["share"]).abs()
-        found = outside.loc[distances.idxmax()] if len(outside) else row
-        if _percent(found["share"]) == _percent(row["share"]):
-            yield "No group of prompts stands out."
-            return
-        yield (
-            f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
-            f"{_percent(found['share'])} ({_end(found['share_low'])} to "
-            f"{_end(found['share_high'])})."
-        )
-
-
-def _meaning(row: Mapping[Hashable, Any]) -> str:
-    if row["share_low"] > 0.5:
-        return (
-            "The answer is mostly read from the thought: if the premises are exchanged and the "
-            "thought is kept, the answer is mostly unchanged."
-        )
-    if row["share_high"] < 0.5:
-        return (
-            "The thought is mostly decoration: if it is exchanged and the premises are kept, the "
-            "answer is mostly unchanged."
-        )
-    return "It is unclear whether the answer is read more from the premises or from the thought."
-
-
-def _percent(share: float) -> str:
-    """A share as a percentage; estimates below 0 or above 1 are clipped."""
-    return _end(min(max(share, 0.0), 1.0))
-
-
-def _end(share: float) -> str:
-    """The end of an interval as a percentage, which may lie outside 0% to 100%, as in the table."""
-    return f"{round(100 * share) + 0:.0f}%".replace("-", "−")
-
-
-def _shares(table: pd.DataFrame) -> "Axes":
-    """Draw the mediated share of each segment, with one point per model."""
-    from interp.report.figures.points import interval_points
-
-    shares = table[table["donor_kind"] == "instance"]
-    named = shares.assign(
-        segment=shares["segment"].map(segment_label), mediated_share=shares["share"]
-    )
-    return interval_points(
-        named,
-        x="mediated_share",
-        y="segment",
-        hue="model",
-        n="prompts",
-        interval=("share_low", "share_high"),
-    )
-
 
 def _curves(table: pd.DataFrame) -> "Axes":
-    """Draw the shares of early answers over the part of the thought that is read."""
-    from interp.report.figures.lines import lines
+    """Draw the numbers of `EARLY` over the part of the thought that is read."""
     from interp.report.figures.style import panel_a_model
 
-    measures = ["same_answer", "decided", "accuracy"]
-    keys = ["model", "percent_read", "draws"]
-    each = table.melt(id_vars=keys, value_vars=measures, var_name="measure", value_name="share")
-    each = each.assign(measure=each["measure"].map(heading))
-
-    def draw(rows: pd.DataFrame, ax: "Axes") -> None:
-        lines(rows, x="percent_read", y="share", hue="measure", n="draws", ax=ax)
-        ax.set_xlim(-2, 102)
-        ax.set_ylim(-0.02, 1.02)
-
-    return panel_a_model(each, draw)
+    lines = {number.name: heading(number.name) for number in EARLY.numbers}
+    return panel_a_model(
+        table, lambda rows, ax: curve(EARLY, rows, x="percent_read", lines=lines, ax=ax)
+    )

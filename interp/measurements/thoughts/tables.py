@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from interp.estimates.declared import Mean, Plain, Share, Table
-from interp.tables import TEXT, column
+from interp.tables import INTEGER, TEXT, column
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
@@ -57,6 +57,24 @@ SENTENCES = Table(
     more=[column("place", TEXT, "`first`, `middle` or `last` sentence of the thought")],
 )
 
+EARLY = Table(
+    name="early_answer_table",
+    title="Early answers",
+    text="""The model's answer if it must answer after part of its thought (early answering, Lanham
+    et al. 2023, Section 2.3). If a thought only explains an answer that the model already has,
+    decided is 1 from the start.""",
+    by=["model", "percent_read"],
+    measured="thought_answers",
+    numbers=[
+        Share("accuracy", "answers that are correct", "share", of="correct"),
+        Share("same_answer", "answers that equal the final one", "share", of="same"),
+        Share("decided", "answers that no longer change from here on", "share"),
+    ],
+    trials="draws",
+    alone="draws of two models are not paired",
+    more=[column("percent_read", INTEGER, "share of the thought's sentences that is read", "%")],
+)
+
 _ABOUT = ["prompt_id", "pair_id", "weight"]
 
 
@@ -86,32 +104,19 @@ def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
     return both.assign(same=(both["answer"] == both["after_thought"]).astype(float))
 
 
-def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Early answering (Lanham et al. 2023, Section 2.3): answers after parts of the thought.
-
-    One row per model and share of the thought's sentences that are read (rounded down to whole
-    sentences). Columns are model, percent_read; accuracy; same_answer: share of draws that already
-    have the final answer; decided: share of draws that have the final answer after this and every
-    longer part; draws.
-    """
+def early_trials(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """One row per draw and share of its sentences that are read (rounded down to whole ones)."""
     parts = _with_whole(answers[answers["reading"].isin(["empty", "first", "whole"])])
     keys = ["model", "prompt_id", "draw"]
-    parts = parts.sort_values([*keys, "sentence"], kind="stable")
+    parts = parts.sort_values([*keys, "sentence"], kind="stable").astype({"correct": float})
     # Whether this and all longer parts have the final answer, computed from the end.
     parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
-    named = parts.rename(columns={"correct": "accuracy", "same": "same_answer"})
-    named = named.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
     percents = range(0, 101, 10)
-    each = pd.concat(
-        named[named["sentence"] == named["sentences"] * percent // 100].assign(percent_read=percent)
+    trials = pd.concat(
+        parts[parts["sentence"] == parts["sentences"] * percent // 100].assign(percent_read=percent)
         for percent in percents
     )
-    shares = ["accuracy", "same_answer", "decided"]
-    each[shares] = each[shares].astype(float).mul(each["weight"], axis="index")
-    groups = _sorted(each, "percent_read", percents).groupby(["model", "percent_read"], sort=False)
-    sums = groups[[*shares, "weight"]].sum()
-    table = sums[shares].div(sums["weight"], axis="index")
-    return table.assign(draws=groups.size()).reset_index()
+    return _sorted(trials.merge(prompts[_ABOUT], on="prompt_id"), "percent_read", percents)
 
 
 def sentence_trials(

@@ -111,7 +111,6 @@ def matrix(
     value: str,
     n: str,
     interval: Interval | None = None,
-    ax: Axes | None = None,
 ) -> Axes:
     """A grid of shares from 0 to 1, each shown in its cell above its interval, if columns are few.
 
@@ -124,7 +123,7 @@ def matrix(
             for name in (value, *(interval or ()))
         )
         width, few = 2.6 + 0.8 * len(columns), len(columns) <= _COLUMNS
-        ax = ax or new_axes(width=width if few else 12.0, height=1.4 + 0.5 * len(rows))
+        ax = new_axes(width=width if few else 12.0, height=1.4 + 0.5 * len(rows))
         image = ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         if not few:
             ax.figure.colorbar(image, ax=ax, label=heading(value), pad=0.02)

@@ -41,52 +41,26 @@ def _mark_dots(
         mark_points(ax, rows, list(zip(across, up, strict=True)), named=texts, **how)
 
 
-_LABEL_GAP = 13.0
-"""Smallest distance between the names of two data points, in typographic points."""
-
-_LETTER = 5.5
-"""Approximate width of a letter in the name of a data point, in typographic points."""
-
-
 _LONGEST = 40
-"""Maximum number of letters of the name of a data point."""
+"""Maximum number of letters of the name of a point without a value."""
 
 
-def labeled_points(
-    table: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    label: str,
-    x_interval: Interval | None = None,
-    y_interval: Interval | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """One named point per row of the table, such as a model; suited to about ten rows at most.
+def labeled_points(table: pd.DataFrame, *, x: str, y: str, label: str) -> Axes:
+    """One point per row of the table, such as a model, which the legend names.
 
-    Rows without a value are named below the axis as undefined. `x_interval` and `y_interval` name
-    the columns of whiskers.
+    Rows without a value are named below the axis as undefined.
     """
     with house_style():
-        ax = ax or new_axes()
+        ax = new_axes()
         shown = table[[x, y]].notna().all(axis="columns")
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
-        for index, (across, up) in enumerate(zip(points[x], points[y], strict=True)):
-            style = look(index)
-            # Draw the points above the boxes of the names.
-            ax.plot(across, up, linestyle="", marker=style.marker, color=style.color, zorder=4)
-        errors: dict[str, Any] = {
-            name: interval_errors(points, points[column].to_numpy(dtype=float), ends)
-            for name, column, ends in (("xerr", x, x_interval), ("yerr", y, y_interval))
-            if ends is not None
-        }
-        ax.errorbar(points[x], points[y], fmt="none", ecolor=QUIET, elinewidth=1, **errors)
         places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
+        for index, ((across, up), name) in enumerate(zip(places, points[label], strict=True)):
+            style = look(index)
+            how: dict[str, Any] = {"marker": style.marker, "color": style.color}
+            ax.plot([across], [up], linestyle="", label=str(name), **how)
         mark_points(ax, points, places, series=0, number=y, named=[label])
         ax.margins(0.12)
-        # Names lie so many points above the whisker.
-        lift = 0.0 if x_interval is None else 9.0
-        _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
         who = f"{len(undefined):,} of {len(table):,}"
         if len(undefined) <= 8:
             who = ", ".join(shortened(name, _LONGEST) for name in undefined)
@@ -94,48 +68,8 @@ def labeled_points(
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"{heading(x)} (n = {len(points)}){remark}")
         ax.set_ylabel(heading(y))
+        add_legend(ax, points[label].tolist())
         return ax
-
-
-def _point_labels(
-    ax: Axes, points: pd.DataFrame, *, x: str, y: str, label: str, lift: float
-) -> None:
-    """Names to the right of their points, moved up and away from other names and points."""
-    points = points.sort_values(y)
-    names = [shortened(str(name), _LONGEST) for name in points[label]]
-    width, height = _size(ax)
-    room = min(max(map(len, names), default=0) * _LETTER / width, 0.7)
-    left, right = ax.get_xlim()
-    right = left + (right - left) / (1 - room)
-    ax.set_xlim(left, right)
-    bottom, top = ax.get_ylim()
-    across = (points[x].to_numpy(float) - left) / (right - left) * width
-    up = (points[y].to_numpy(float) - bottom) / (top - bottom) * height
-    free = -np.inf
-    for index, name in enumerate(names):
-        place = max(up[index], free)
-        free = place + _LABEL_GAP
-        ahead = across - across[index]
-        hidden = (np.abs(up - place) < _LABEL_GAP) & (ahead >= 0) & (ahead < len(name) * _LETTER)
-        annotate(
-            ax,
-            name,
-            (points[x].iloc[index], points[y].iloc[index]),
-            (ahead[hidden].max(initial=0.0) + 9, place - up[index] + lift),
-            va="center",
-            fontsize=9,
-            bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
-            arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.6, "relpos": (0, 0.5)},
-        )
-
-
-def _size(ax: Axes) -> tuple[float, float]:
-    """The width and height of the laid-out axes, in typographic points."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()
-    box = ax.get_window_extent()
-    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
 
 
 def interval_points(
@@ -179,7 +113,6 @@ def cluster_points(
     n: str,
     interval: Interval,
     p: str,
-    ax: Axes | None = None,
 ) -> Axes:
     """A dot for each cluster, and the mean of the dots with its interval; one row per value of `y`.
 
@@ -189,7 +122,7 @@ def cluster_points(
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])
-        ax = ax or new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
+        ax = new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
         step = 0.44 / max(len(groups) - 1, 1)
         largest = max(points[size].max(), 1) if len(points) else 1
         for index, group in enumerate(groups):

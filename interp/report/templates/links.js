@@ -160,20 +160,7 @@ function linkMarks(article) {
   });
 }
 
-// A prompt that is shown leads to its pair.
-function linkPair(article) {
-  const link = document.createElement("a");
-  link.href = `${known.page}#${new URLSearchParams({ pair: article.dataset.pair })}`;
-  link.append("Show this pair");
-  leadsDown(link);
-  const line = document.createElement("p");
-  line.className = "files";
-  line.append(link);
-  article.append(line);
-}
-
 if (known) {
-  for (const table of document.querySelectorAll("article > .table-box table, article > details table")) if (!table.closest("#prompts")) linkNumbers(table);
+  for (const table of document.querySelectorAll("article > .table-box table, article > details table")) linkNumbers(table);
   for (const article of document.querySelectorAll("[data-marks]")) linkMarks(article);
-  for (const article of document.querySelectorAll("[data-pair]")) linkPair(article);
 }

@@ -257,13 +257,12 @@ async function browse(root) {
     return { fits, value };
   }
 
-  // For each pair, whether it has a word that begins so; the pairs of what many pieces hold are known (words.py).
+  // For each pair, whether it has a word that begins so, or, if many pieces hold such words, this word.
   async function pairsWith(beginning) {
     const found = new Uint8Array(index.pairs);
-    let kind = "s", own = holding(index.words, beginning);
-    if (own.length > MOST_PIECES) [kind, own] = ["b", [index.beginnings.findLastIndex((first) => first <= beginning)]];
-    for (const entries of await Promise.all(own.map((place) => piece(`${kind}${place}`)))) {
-      for (const [word, code] of entries) if (kind === "b" ? word === beginning : word.startsWith(beginning)) markNumbers(found, code);
+    const own = holding(index.words, beginning), many = own.length > MOST_PIECES;
+    for (const entries of await Promise.all((many ? own.slice(0, 1) : own).map((place) => piece(`s${place}`)))) {
+      for (const [word, code] of entries) if (many ? word === beginning : word.startsWith(beginning)) markNumbers(found, code);
     }
     return found;
   }

@@ -32,7 +32,7 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
-from tests.support.pages import browsed, panels_of, prompts_of, right
+from tests.support.pages import browsed, panels_of
 from tests.support.studies import check_readings, checked_page, studied
 from tests.support.tiny import tiny_model
 
@@ -302,6 +302,21 @@ def test_the_report_is_written(folder):
     check_readings(folder, chance=1 / 2)
 
 
+<<<<<<< HEAD
+=======
+@pytest.mark.slow
+def test_the_prompts_of_all_sets_are_beside_the_page_with_their_answers(folder):
+    browser = LogicalFormsStudy().report(folder).browser
+    answers = browser.answers.merge(browser.prompts[["prompt_id", "set"]])
+    sets = {"questions": 24, "nonsense": 24, "introduction": 3, "distribution": 7}
+    assert browser.prompts["set"].value_counts().to_dict() == sets
+    for stage, rows in read_results(folder).scores.items():
+        expected = rows.groupby("model")["hard_accuracy"].sum()
+        found = answers[answers["set"] == stage].groupby("model")["correct"].sum()
+        assert found.to_dict() == expected.to_dict()
+
+
+>>>>>>> N
 def test_a_stage_without_rows_is_refused(tmp_path):
     record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
     folder = StudyFolder(tmp_path, record, {})

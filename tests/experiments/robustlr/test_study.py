@@ -17,7 +17,7 @@ from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
-from tests.support.pages import browsed, panels_of, prompts_of, right
+from tests.support.pages import browsed, panels_of
 from tests.support.studies import check_readings, checked_page, studied
 
 EACH = 4
@@ -174,10 +174,6 @@ def test_the_report_is_written(folder):
         assert ("Shares of segments" in panels_of(pair)) == name.startswith(f"{results.SHORT}/")
         answered_any = any(not error for *_, error in pair["answers"])
         assert ("Probabilities of the options" in panels_of(pair)) == answered_any
-    asked = prompts_of(report)
-    assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
-    assert right(asked)["organism/llama-shallow"].sum() == (rows["answer"] == rows["gold"]).sum()
-    assert {"side", "set", "group", "base_label"} <= set(asked.frame)
     assert "group of edits (Figure 4)" in page
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"contrast", "equivalence", "groups", "contrast_labels"} <= names

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-import interp
 from interp.estimates.compute import estimate
 from interp.measurements.attribution.segments import (
     LENGTH,
@@ -20,8 +19,6 @@ from interp.measurements.attribution.segments import (
     token_shares,
 )
 from interp.prompts.prompt_set import Decisive
-from interp.report.page import HeatMapItem
-from tests.support.tiny import tiny_model
 
 RATIO = ("premise2", "premise1")
 
@@ -266,13 +263,3 @@ def test_the_table_has_a_row_of_each_kind_over_the_clusters_that_are_named():
     assert table["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
     assert table[["prompts", "clusters"]].to_numpy().tolist() == [[2, 1], [2, 1]]
     assert table.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)
-
-
-def test_the_page_shades_the_tokens_of_the_first_four_pairs_by_method():
-    prompts = interp.load_prompts("rulebreakers", limit=5)
-    methods = ["input_gradient", "attention"]
-    result = interp.attribute(tiny_model("llama"), prompts, methods=methods, keep_tokens=True)
-    made = [item for section in result.report().sections for item in section.items]
-    shaded = [item for item in made if isinstance(item, HeatMapItem)]
-    first = list(dict.fromkeys(prompt.pair_id for prompt in prompts))[:4]
-    assert [item.pair for item in shaded] == [pair for pair in first for _ in methods]

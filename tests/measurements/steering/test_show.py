@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions.caution import PLACEBOS, REACH
+from interp.analysis.cautions.caution import NOTHING, REACH
 from interp.estimates.compute import estimate
 from interp.estimates.shown import Estimated, largest
 from interp.measurements.steering.derive import steered_prompts
@@ -130,7 +130,7 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
         own = type(result)(result.measured)
         monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
         kinds = [caution.kind for caution in own.cautions]
-        assert (PLACEBOS in kinds) == said
+        assert (NOTHING in kinds) == said
 
 
 @pytest.mark.slow
@@ -144,13 +144,13 @@ def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(r
     own = type(result)(result.measured)
     monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
     kinds = [caution.kind for caution in own.cautions]
-    assert REACH in kinds and PLACEBOS not in kinds
+    assert REACH in kinds and NOTHING not in kinds
 
 
 def test_answers_are_those_of_the_other_measurements(result):
-    from interp.results.given import given_answers
+    from interp.results.given import judged_answers
 
-    given = given_answers(result.measured).set_index("prompt_id")["answer"]
+    given = judged_answers(result.measured).set_index("prompt_id")["answer"]
     scores = interp.evaluate(tiny_model("llama"), some_prompts(12))
     shares = scores.table("option_probabilities")
     best = shares.sort_values("probability").drop_duplicates("prompt_id", keep="last")

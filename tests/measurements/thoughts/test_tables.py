@@ -6,9 +6,10 @@ import pytest
 
 from interp.estimates.compute import CLUSTER, estimate
 from interp.measurements.thoughts.tables import (
+    EARLY,
     READING,
     SENTENCES,
-    curve_table,
+    early_trials,
     reading_trials,
     sentence_trials,
 )
@@ -79,9 +80,11 @@ def test_a_reading_that_was_not_made_has_no_row():
 
 
 def test_early_answers_by_hand():
-    table = curve_table(answers(), PROMPTS).set_index("percent_read")
+    trials = early_trials(answers(), PROMPTS)
+    table = estimate(EARLY, trials.assign(**{CLUSTER: trials["pair_id"]}))
+    table = table.set_index("percent_read")
     assert list(table.index) == list(range(0, 101, 10))
-    assert (table["draws"] == 24).all()
+    assert (table["draws"] == 24).all() and (table["clusters"] == 12).all()
     # None, one, two and three sentences; the first prompt has its last answer from the start on,
     # but loses it after two sentences.
     for percent, same in ((0, 3 / 14), (30, 3 / 14), (40, 3 / 14), (70, 11 / 14), (100, 1.0)):
@@ -91,6 +94,7 @@ def test_early_answers_by_hand():
     assert table.loc[100, "decided"] == 1.0
     assert table.loc[70, "accuracy"] == 1.0
     assert table.loc[100, "accuracy"] == pytest.approx(11 / 14)
+    assert table.loc[70, "decided_low"] < 11 / 14 < table.loc[70, "decided_high"]
 
 
 def test_sentences_count_in_favour_of_the_models_own_answer():

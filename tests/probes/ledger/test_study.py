@@ -134,13 +134,15 @@ def test_where_the_word_may_be_copied_is_counted(measured, tables):
 
 def test_curves_show_where_it_is_read_and_where_it_is_used(measured):
     results = read_ledger(measured)
-    curves = results.curves[results.curves["model"] == "fact-used-100"].set_index("layer")
-    assert curves.index.tolist() == [-1, 0, 1, 2]
-    assert curves["read"].tolist() == pytest.approx([0, 1, 1, 1], abs=0.05)
+    read, used = (
+        rows[rows["model"] == "fact-used-100"].set_index("layer")
+        for rows in (results.read.summary(), results.used)
+    )
+    assert read["accuracy"].to_dict() == pytest.approx({-1: 0, 0: 1, 1: 1, 2: 1}, abs=0.05)
     # Behind layer 1 it can be read, but is not used any more.
-    assert curves["used"].isna().tolist() == [True, False, False, False]
-    assert curves.loc[0, "used_low"] > 3
-    assert curves.loc[[1, 2], "used"].abs().max() < 0.1
+    assert used.index.tolist() == [0, 1, 2]
+    assert used.loc[0, "beyond_low"] > 3
+    assert used.loc[[1, 2], "beyond"].abs().max() < 0.1
 
 
 def test_the_page_says_what_its_clusters_are(measured, organisms, tables, tmp_path):
