@@ -24,11 +24,10 @@ _SENTENCE = re.compile(
     r"(?:is|was|are|were|has|had|lies|belongs|ist|liegt|est|es|está|é|è|är)\b[^.!?;\n]*"
 )
 """A later sentence of a completion that says something of its subject."""
-_NO_NAMES = set(
-    "A An And As But He Her Here His How In It Its She So That The Their There They This What When "
-    "Where Which Who Whose".split()
+_NO_NAME = re.compile(
+    r"(?:An?|And|As|But|He|Here?|His|How|In|Its?|She|So|That|The|Their|There|They|This|Wh\w+)\b"
 )
-"""Words that begin a sentence, and name nothing by themselves."""
+"""Words that begin a sentence, and name nothing."""
 
 
 def worded(facts: Sequence[Prompt]) -> PromptSet:
@@ -72,7 +71,7 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
 
     It does so in a new line: in any after examples; else in one that names a speaker, or has the
     prompt's instruction, the first words of its question or its last words without repeating it. It
-    also does so in a later sentence about another thing: "Copenhagen is in Denmark.", "A dog is ...".
+    also does so in a later sentence about another thing: "Copenhagen is in Denmark."
     """
     if wording(fact) == EXAMPLES:
         completion = completion.partition("\n")[0]
@@ -96,7 +95,7 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
 
 def _names(text: str) -> list[str]:
     words = re.findall(r"\w+", text)
-    return [word for word in words if word[0].isupper() and word not in _NO_NAMES]
+    return [word for word in words if word[0].isupper() and not _NO_NAME.match(word)]
 
 
 def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
