@@ -7,6 +7,7 @@ from interp.errors import UserError
 from interp.prompts.around import with_messages
 from interp.prompts.own.facts import facts_about, find_facts, read_facts
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, load_facts, load_prompts
 from interp_probes.facts.wordings import (
     ASKED,
@@ -16,6 +17,7 @@ from interp_probes.facts.wordings import (
     worded,
     wording,
 )
+from interp_probes.specs import Knowledge
 
 ROWS = [
     ("rome", "Complete: Rome is in", "Italy/Italia", "Rome is the capital of", "Where is Rome?"),
@@ -97,6 +99,12 @@ def test_a_fact_alone_has_no_examples_and_nothing_is_worded_twice():
     assert worded(one) is one
     assert isinstance(one, PromptSet)
     one.check()
+
+
+def test_a_limit_takes_whole_facts_and_leaves_their_examples():
+    every, few = (list(Knowledge().prompts_of(PromptSource(limit=n))) for n in (None, 3))
+    assert len(by_wording(few)) == 3 < len(by_wording(every))
+    assert [prompt for prompt in few if prompt not in every] == []
 
 
 @pytest.mark.parametrize("name", ["rome (capital)", "rome (examples)"])
