@@ -144,7 +144,7 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
     Raises:
         UserError: the file cannot be read, is of no known format, is damaged, or has no scores.
     """
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):
         raise UserError(
             f"no file at {shortened(str(path))!r}; expected a folder of interp, samples of lm-eval "
             "or their folder, a log of Inspect (.eval, .json), or a table with an item and a score"
