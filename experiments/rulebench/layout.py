@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from interp import UserError
 from interp.extend import one_line, shortened
@@ -47,7 +47,7 @@ class _Schema(BaseModel):
 class _Item(_Schema):
     input: _Text
     output: _Text
-    rule: tuple[int | str]
+    rule: Annotated[tuple[int | str], Field(strict=False)]
     positive_: bool | None = None
 
 
@@ -227,8 +227,6 @@ def _read(folder: Path, part: Part) -> _Found:
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
     """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
-    if isinstance(element, dict) and isinstance(element.get("rule"), list):
-        element = {**element, "rule": tuple(element["rule"])}
     try:
         return schema.model_validate(element)
     except ValidationError as error:

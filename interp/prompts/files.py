@@ -287,12 +287,11 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
-    except json.JSONDecodeError as error:
-        # `place` contains the line number of a single line.
-        at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
-        raise ValueError(f"{place} is not JSON: {at}") from error
     except ValueError as error:
-        raise ValueError(f"{place} is not JSON: {error}") from error
+        # `place` contains the line number of a single line.
+        alone = isinstance(error, json.JSONDecodeError) and error.lineno == 1
+        at = f"{error.msg}, column {error.colno}" if alone else error
+        raise ValueError(f"{place} is not JSON: {at}") from error
 
 
 def _records(

@@ -188,7 +188,7 @@ class _Sample(LmEvalSample):
 def _samples_in(folder: Path) -> dict[Path, Records]:
     """The samples of each task in a folder of lm-eval's results."""
     with reading(folder):
-        files = sorted(folder.rglob("samples_*.jsonl"))
+        files = sorted(own for own in folder.rglob("samples_*.jsonl") if own.is_file())
         others = sorted(own.name for own in folder.iterdir() if not own.is_dir())
     if not files:
         found = f"{len(others):,} other files, such as {one_line(others[0])}" if others else "none"

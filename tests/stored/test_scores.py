@@ -110,9 +110,11 @@ def test_damaged_files_are_told(name, tmp_path):
         read_scores(tmp_path / name)
 
 
-def test_a_device_is_not_read():
-    with pytest.raises(UserError, match="no file at"):
-        read_scores(Path("/dev/null"))
+def test_a_device_is_not_read(tmp_path):
+    (tmp_path / "samples_a.jsonl").symlink_to("/dev/null")
+    for path, told in ((Path("/dev/null"), "no file at"), (tmp_path, "holds no samples")):
+        with pytest.raises(UserError, match=told):
+            read_scores(path)
 
 
 @pytest.mark.parametrize("others", [[], ["a.eval", "b.eval"], ["notes.csv"]])
