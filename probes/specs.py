@@ -22,7 +22,7 @@ class OfFacts(Spec):
     """A measurement of all facts underlying a system's prompts, in order, in several wordings."""
 
     group = "probe"
-    unused = ("limit", "seed", "shots", "shots_seed", "instruction", "answer_prefix")
+    unused = ("shots", "shots_seed", "instruction", "answer_prefix")
     schemas = "interp_probes.tables:SCHEMAS"
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
@@ -34,7 +34,7 @@ class OfFacts(Spec):
                 f"facts are asked as they are; omit {', '.join(source.written)}, or put messages "
                 "around them in Python (interp.with_messages)"
             )
-        return self.arranged(load_facts(source.system, data=source.data))
+        return self.arranged(source.drawn(load_facts(source.system, data=source.data), None))
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The facts in all wordings (UserError: a prompt asks for another kind of answer)."""

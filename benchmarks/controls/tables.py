@@ -24,9 +24,6 @@ MODELS = ("first", "second")
 CITIES, KINDS = 32, 20
 """Number of entity pairs in each group."""
 
-NAMED_WITHIN = 12
-"""Number of cities whose name contains the name of their country."""
-
 ASKED = tuple(phrasing.id for phrasing in PHRASINGS)[:3]
 """The phrasings of each instance, all to be answered with Yes or No."""
 
@@ -55,8 +52,6 @@ class Effects:
     """Under the first phrasing, relative to the others."""
     model: float = 0.0
     """For the second model, relative to the first."""
-    named_within: float = 0.0
-    """For cities whose name contains the name of their country."""
     entity_ratio: float = 0.0
     """Per standard deviation of an entity pair's mean ratio of attention scores."""
     prompt_ratio: float = 0.0
@@ -75,7 +70,6 @@ EVERYTHING = Effects(
     group=2.0,
     phrasing=1.0,
     model=1.5,
-    named_within=2.5,
     entity_ratio=1.5,
     prompt_ratio=0.8,
     direction=0.3,
@@ -89,7 +83,6 @@ def _prompts() -> pd.DataFrame:
     The non-rulebreaker has the entity A of a different entity pair.
     """
     entities = [("geographical", f"Land{n}", f"Town{n}") for n in range(CITIES)]
-    entities[:NAMED_WITHIN] = [(g, a, f"{b} {a}") for g, a, b in entities[:NAMED_WITHIN]]
     entities += [("categorical", f"kind{n}", f"thing{n}") for n in range(KINDS)]
     verbs = {"geographical": ("is in", "was born in"), "categorical": ("caught", "saw")}
     rows = [
@@ -151,7 +144,6 @@ def _of_model(rng: np.random.Generator, effects: Effects, place: int) -> tuple[p
         + effects.group * city
         + effects.phrasing * (prompts["phrasing"] == ASKED[0])
         + effects.model * place
-        + effects.named_within * (entity < NAMED_WITHIN)
         + effects.entity_ratio * of_entity[entity]
         + effects.prompt_ratio * of_prompt
         + rng.normal(0, 2.0, CITIES + KINDS)[entity]

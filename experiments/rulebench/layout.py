@@ -8,16 +8,17 @@ Files are not trusted: whatever they contain, reading them gives items, or messa
 parts.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from interp import UserError
 from interp.extend import one_line, shortened
-from interp.extend.data import check_fits, read_bytes, read_json, reading
+from interp.extend.data import check_fits, read_bytes, reading
 from interp_experiments.rulebench import items as kinds
 
 DATA, RULES = "test_data.json", "test_rule.json"
@@ -44,13 +45,14 @@ class _Schema(BaseModel):
 class _Item(_Schema):
     input: _Text
     output: _Text
-    rule: tuple[int | str]
+    rule: Annotated[tuple[int | str], Field(strict=False)]
     positive_: bool | None = None
 
 
 class _Rule(_Schema):
+    id: _Text
     NL: _Text
-    FOL: str | None = None
+    FOL: Annotated[str, StringConstraints(strip_whitespace=True)] | None = None
 
 
 class _Found(NamedTuple):
@@ -207,16 +209,15 @@ def _read(folder: Path, part: Part) -> _Found:
     rules = {}
     for id_, element in _parsed(folder / _rules(folder, part), dict, "object of rules").items():
         where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
-        rule = _checked(_Rule, element, where, problems)
+        given = {**element, "id": id_} if isinstance(element, dict) else element
+        rule = _checked(_Rule, given, where, problems)
         if rule is not None:
-            rules[id_] = kinds.Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
+            rules[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
     return _Found(part, items, rules, tuple(problems))
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
     """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
-    if isinstance(element, dict) and isinstance(element.get("rule"), list):
-        element = {**element, "rule": tuple(element["rule"])}
     try:
         return schema.model_validate(element)
     except ValidationError as error:
@@ -238,11 +239,21 @@ def _parsed(file: Path, kind: type, what: str) -> Any:
         content = read_bytes(file.resolve(), limit=FILE_BYTES)
     name = shortened(str(file))
     try:
-        found = read_json(content.decode("utf-8-sig"))
+        found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is not encoded in UTF-8; save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name} is not JSON: {one_line(str(error))}") from error
     if not isinstance(found, kind):
         raise UserError(f"{name} is not a JSON {what}")
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; of two values of a key one that fits no schema, which breaks its record."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if value != found[key]:
+                found[key] = ValueError("given twice, with different values")
     return found

@@ -167,8 +167,8 @@ def _answered(
     run, answers = answers_run(folder)
     if run.record.run.system != name:
         raise UserError(
-            f"{folder} has answers to prompts of {run.record.run.system}; expected a pilot of "
-            f"{name}, or --system {run.record.run.system}"
+            f"{folder} has answers to prompts of {run.record.run.system}; expected a pilot of the "
+            f"planned system, {name}"
         )
     prompts = run.table("prompts")
     factors = [contrast.factor for contrast in contrasts if contrast.factor != MODEL]

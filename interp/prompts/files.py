@@ -92,15 +92,17 @@ def read_json(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: the text is not JSON.
-        ValueError: an object has two values for one key, or a string has an unpaired surrogate.
+        ValueError: an object has two values for one key, a string has an unpaired
+            surrogate, or it is nested too deeply.
     """
     try:
         found = DECODER.decode(text)
-    except DoubledKeyError as error:
-        raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
-    try:
         if "\\ud" in text.lower():  # only an escape can write half of a character
             json.dumps(found, ensure_ascii=False).encode()
+    except DoubledKeyError as error:
+        raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
@@ -285,12 +287,11 @@ def _read_json(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
-    except json.JSONDecodeError as error:
-        # `place` contains the line number of a single line.
-        at = f"{error.msg}, column {error.colno}" if error.lineno == 1 else str(error)
-        raise ValueError(f"{place} is not JSON: {at}") from error
     except ValueError as error:
-        raise ValueError(f"{place} is not JSON: {error}") from error
+        # `place` contains the line number of a single line.
+        alone = isinstance(error, json.JSONDecodeError) and error.lineno == 1
+        at = f"{error.msg}, column {error.colno}" if alone else error
+        raise ValueError(f"{place} is not JSON: {at}") from error
 
 
 def _records(

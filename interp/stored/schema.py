@@ -146,9 +146,8 @@ def parsed(where: str, content: bytes) -> object:
     """
     try:
         return read_json(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        kinds = {UnicodeDecodeError: "not in UTF-8", RecursionError: "nested too deeply"}
-        reason = f"it is {kinds[type(error)]}" if type(error) in kinds else str(error)
+    except ValueError as error:
+        reason = "it is not in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise UserError(
             f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
             "stopped may have written half a line"

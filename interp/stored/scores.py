@@ -144,7 +144,7 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
     Raises:
         UserError: the file cannot be read, is of no known format, is damaged, or has no scores.
     """
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):
         raise UserError(
             f"no file at {shortened(str(path))!r}; expected a folder of interp, samples of lm-eval "
             "or their folder, a log of Inspect (.eval, .json), or a table with an item and a score"
@@ -190,7 +190,7 @@ class _Sample(LmEvalSample):
 def _samples_in(folder: Path) -> dict[Path, Records]:
     """The samples of each task in a folder of lm-eval's results."""
     with reading(folder):
-        files = sorted(folder.rglob("samples_*.jsonl"))
+        files = sorted(own for own in folder.rglob("samples_*.jsonl") if own.is_file())
         others = sorted(own.name for own in folder.iterdir() if not own.is_dir())
     if not files:
         found = f"{len(others):,} other files, such as {one_line(others[0])}" if others else "none"

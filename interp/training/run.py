@@ -163,6 +163,9 @@ class Training:
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
         if self.lessons.too_long:
             echo(f"omitted, too long for the model: {counted(self.lessons.too_long, 'prompt')}")
+        if model.kind is CLASSIFIER:
+            # Else transformers sets it in a step, so not in a run that was killed after its last.
+            model.hf.config.problem_type = "single_label_classification"
         if self.spec.lora_rank is None:
             self._fit(model, model.hf, steps, folder, kept)
             save_folder(folder, model, model.hf.save_pretrained, last="config.json")

@@ -19,6 +19,16 @@ OF_DATA = "text_"
 SHOWN = 3
 """Largest number of examples."""
 
+_SENTENCE = re.compile(
+    r"(?:(?<=[.!?;])\s+|\n\W{0,20})(?P<subject>(?:[^\W_][^\s.!?;,]*\s+){1,6}?)"
+    r"(?:is|was|are|were|has|had|lies|belongs|ist|liegt|est|es|está|é|è|är)\b[^.!?;\n]*"
+)
+"""A later sentence of a completion that says something of its subject."""
+_NO_NAME = re.compile(
+    r"(?:An?|And|As|But|He|Here?|His|How|In|Its?|She|So|That|The|Their|There|They|This|Wh\w+)\b"
+)
+"""Words that begin a sentence, and name nothing."""
+
 
 def worded(facts: Sequence[Prompt]) -> PromptSet:
     """Each fact in all wordings: one pair for each fact, with a side for each wording.
@@ -60,10 +70,11 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
     """What a completion says before it goes on to other facts, as base models do.
 
     It does so in a new line: in any after examples; else in one that names a speaker, or has the
-    prompt's instruction, the first words of its question or its last words without repeating it.
+    prompt's instruction, the first words of its question or its last words without repeating it. It
+    also does so in a later sentence about another thing: "Copenhagen is in Denmark."
     """
     if wording(fact) == EXAMPLES:
-        return completion.partition("\n")[0]
+        completion = completion.partition("\n")[0]
     words = [re.escape(word) for word in fact.text.split()]
     like = r"[^\n]*\b" + " ".join(words[-3:])
     if instruction := fact.text.rpartition(": ")[0]:
@@ -72,7 +83,19 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
         like = " ".join(words[:2])
     speaker = r"(?:Q|Question|User|Human)\b[^\n:]{0,20}:"
     other = rf"\n\W{{0,20}}(?!{' '.join(words)})(?:{speaker}|{like})"
-    return re.split(other, completion, maxsplit=1)[0]
+    said = re.split(other, completion, maxsplit=1)[0]
+    asked = _names(sentence(fact)) or re.findall(r"\w{3,}", sentence(fact))[:1]
+    for found in _SENTENCE.finditer(said):
+        about, whole = found["subject"], found[0].casefold()
+        new = _names(about) or about.startswith(("A ", "An "))
+        if new and not any(name.casefold() in whole for name in asked):
+            return said[: found.start()]
+    return said
+
+
+def _names(text: str) -> list[str]:
+    words = re.findall(r"\w+", text)
+    return [word for word in words if word[0].isupper() and not _NO_NAME.match(word)]
 
 
 def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:

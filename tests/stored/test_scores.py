@@ -1,6 +1,7 @@
 """Scores of items are read from whatever wrote them; what is damaged is told in one message."""
 
 import json
+from pathlib import Path
 from zipfile import ZipFile
 
 import pandas as pd
@@ -107,6 +108,13 @@ def test_damaged_files_are_told(name, tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         read_scores(tmp_path / name)
+
+
+def test_a_device_is_not_read(tmp_path):
+    (tmp_path / "samples_a.jsonl").symlink_to("/dev/null")
+    for path, told in ((Path("/dev/null"), "no file at"), (tmp_path, "holds no samples")):
+        with pytest.raises(UserError, match=told):
+            read_scores(path)
 
 
 @pytest.mark.parametrize("others", [[], ["a.eval", "b.eval"], ["notes.csv"]])

@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -134,6 +135,19 @@ def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuratio
     ours, theirs = weights(out), weights(folder)
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     assert not list(out.glob("checkpoint-*"))
+
+
+def test_a_run_killed_after_its_last_step_gives_the_same_configuration(
+    undisturbed, configuration, tmp_path, monkeypatch
+):
+    out = tmp_path / "killed"
+    with monkeypatch.context() as patch:
+        patch.setattr("interp.training.run.save_folder", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            train(configuration, out)
+    assert last_whole(out)[0] == undisturbed[1].steps
+    train(configuration, out)
+    assert (out / "config.json").read_bytes() == (undisturbed[0] / "config.json").read_bytes()
 
 
 def test_another_run_is_refused(undisturbed, configuration, tmp_path):

@@ -7,6 +7,7 @@ from interp.errors import UserError
 from interp.prompts.around import with_messages
 from interp.prompts.own.facts import facts_about, find_facts, read_facts
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, load_facts, load_prompts
 from interp_probes.facts.wordings import (
     ASKED,
@@ -16,6 +17,7 @@ from interp_probes.facts.wordings import (
     worded,
     wording,
 )
+from interp_probes.specs import Knowledge
 
 ROWS = [
     ("rome", "Complete: Rome is in", "Italy/Italia", "Rome is the capital of", "Where is Rome?"),
@@ -99,6 +101,12 @@ def test_a_fact_alone_has_no_examples_and_nothing_is_worded_twice():
     one.check()
 
 
+def test_a_limit_takes_whole_facts_and_leaves_their_examples():
+    every, few = (list(Knowledge().prompts_of(PromptSource(limit=n))) for n in (None, 3))
+    assert len(by_wording(few)) == 3 < len(by_wording(every))
+    assert [prompt for prompt in few if prompt not in every] == []
+
+
 @pytest.mark.parametrize("name", ["rome (capital)", "rome (examples)"])
 def test_an_id_that_looks_like_a_wording_is_refused(name):
     rows = pd.concat([FACTS, FACTS.iloc[1:2].assign(fact=name)])
@@ -124,6 +132,23 @@ def test_a_wording_needs_a_name_of_its_own(name):
         ("question", "In Europe.\n\nWhere is Turin? Italy.", ""),
         ("question", "Well,\nit is in Italy.", "Italy"),
         (EXAMPLES, "the north.\nItaly", ""),
+        (ASKED, "Spain. Pisa is in Italy.", ""),
+        (ASKED, "Spain.\nPisa and Turin are cities of Italy", ""),
+        (ASKED, "Spain; San Marino lies in Italy", ""),
+        (ASKED, "Spain. Italy is another country.", ""),
+        (ASKED, "Spain! The capital of Italy is Madrid", ""),
+        (ASKED, "a country. A city of Italy is Pisa.", ""),
+        (ASKED, "Spanien. Pisa liegt in Italien, Italy.", ""),
+        (EXAMPLES, "Spain. Pisa is in Italy.", ""),
+        ("question", "Spain. Pisa is in Italy.", ""),
+        ("capital", "Spain. Rom was in Italy.", ""),
+        (ASKED, "the south. It is in Italy.", "Italy"),
+        (ASKED, "the south. The city is the capital of Italy.", "Italy"),
+        (ASKED, "the south. There are hills. This is Italy.", "Italy"),
+        (ASKED, "a country. Rome is the capital of Italy.", "Italy"),
+        ("question", "The city of Rome is in Italy. Paris is in France.", "Italy"),
+        (ASKED, "Italy. Paris is in France.", "Italy"),
+        ("question", "Well. Italy is where Rome is.", "Italy"),
     ],
 )
 def test_names_in_other_facts_that_a_base_model_writes_do_not_count(name, completion, named):
