@@ -11,11 +11,7 @@ from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
-<<<<<<< HEAD
 from interp.extend.cautions import void_models
-=======
-from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, NOTHING, void_models
->>>>>>> N
 from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
 from interp.extend.results import ENTRIES, READINGS, STEERING
 from interp.extend.statistics import FEWEST, LEVEL
@@ -139,23 +135,6 @@ def share_figures(results: LedgerResults, name: str) -> tuple[page.FigureItem, .
     return (page.FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
 
 
-<<<<<<< HEAD
-=======
-def ledger_section(results: LedgerResults) -> page.Section:
-    """What the ledger says, for the page of another study, before `ledger_sections`."""
-    about = [own.said for own in results.cautions if own.kind in _ABOUT]
-    return page.Section(
-        "The ledger of facts",
-        " ".join([*about, *sentences(results)]),
-        share_figures(results, "ledger_bars"),
-    )
-
-
-_ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, NOTHING)
-"""Cautions about the ledger rather than about answers."""
-
-
->>>>>>> N
 def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     """Shares by model and parts of the prompts, and curves over layers."""
     shares = page.TableItem(

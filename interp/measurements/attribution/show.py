@@ -36,11 +36,7 @@ from interp.prompts.thought import is_part
 from interp.report.formatting import ratio_title
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
 from interp.report.html import Display, notebook_html, token_heat_map
-<<<<<<< HEAD
-from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem
-=======
-from interp.report.page import FigureItem, TableItem, Titled, apart
->>>>>>> N
+from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.summaries import grouped

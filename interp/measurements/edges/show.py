@@ -11,12 +11,8 @@ from interp.estimates.pictures import bars
 from interp.estimates.shown import Estimated
 from interp.measurements.edges.derive import edge_agreement_table, edge_trials, edges_as_cells
 from interp.measurements.edges.phrasings import component_table
-<<<<<<< HEAD
-from interp.measurements.patching.guarantee import guarantee_items
-=======
 from interp.measurements.pairs import PairResult
-from interp.measurements.patching.guarantee import guarantee_tables
->>>>>>> N
+from interp.measurements.patching.guarantee import guarantee_items
 from interp.prompts.own.layout import PHRASING
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Panel

@@ -13,17 +13,10 @@ from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
-<<<<<<< HEAD
+from interp.measurements.pairs import PairResult
 from interp.measurements.patching.guarantee import guarantee_items, table_item
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
 from interp.measurements.patching.panels import patch_panels
-=======
-from interp.measurements.attribution.show import Attributions
-from interp.measurements.pairs import PairResult
-from interp.measurements.patching.guarantee import guarantee_tables
-from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
-from interp.measurements.patching.panels import patch_numbers, patch_panels
->>>>>>> N
 from interp.measurements.patching.tables import (
     EFFECTS,
     SHARED,

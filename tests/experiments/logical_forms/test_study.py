@@ -271,12 +271,14 @@ def test_the_report_is_written(folder):
     scores = read_results(folder).scores
     report, folder = LogicalFormsStudy().report(folder), folder.folder
     assert len(checked_page(report, folder)) > 100_000
-    asked = prompts_of(report)
+    asked = report.browser.prompts
+    answers = report.browser.answers.merge(asked[["prompt_id", "set"]])
     sizes = dict(zip(STAGES, (24, 24, 3, 7), strict=True))
-    assert asked.frame["set"].value_counts().to_dict() == sizes
+    assert asked["set"].value_counts().to_dict() == sizes
     for stage, rows in scores.items():
         expected = rows.groupby("model")["hard_accuracy"].sum().to_dict()
-        assert right(asked)[asked.frame["set"] == stage].sum().to_dict() == expected
+        right = answers[answers["set"] == stage].groupby("model")["correct"].sum()
+        assert right.to_dict() == expected
     found = browsed(folder)
     assert {pair.partition("/")[0] for pair in found["shown"]} == set(STAGES)
     assert {*map(tuple, map(panels_of, found["shown"].values()))} == {
@@ -302,21 +304,6 @@ def test_the_report_is_written(folder):
     check_readings(folder, chance=1 / 2)
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.slow
-def test_the_prompts_of_all_sets_are_beside_the_page_with_their_answers(folder):
-    browser = LogicalFormsStudy().report(folder).browser
-    answers = browser.answers.merge(browser.prompts[["prompt_id", "set"]])
-    sets = {"questions": 24, "nonsense": 24, "introduction": 3, "distribution": 7}
-    assert browser.prompts["set"].value_counts().to_dict() == sets
-    for stage, rows in read_results(folder).scores.items():
-        expected = rows.groupby("model")["hard_accuracy"].sum()
-        found = answers[answers["set"] == stage].groupby("model")["correct"].sum()
-        assert found.to_dict() == expected.to_dict()
-
-
->>>>>>> N
 def test_a_stage_without_rows_is_refused(tmp_path):
     record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
     folder = StudyFolder(tmp_path, record, {})
