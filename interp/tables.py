@@ -36,6 +36,22 @@ def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: st
     return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
 
 
+def _text(name: str, text: str) -> pa.Field:
+    return column(name, TEXT, text)
+
+
+def _boolean(name: str, text: str) -> pa.Field:
+    return column(name, BOOLEAN, text)
+
+
+def _integer(name: str, text: str, unit: str) -> pa.Field:
+    return column(name, INTEGER, text, unit)
+
+
+def _number(name: str, text: str, unit: str, *, sign: str = "") -> pa.Field:
+    return column(name, NUMBER, text, unit, sign=sign)
+
+
 def table(text: str, *columns: pa.Field) -> pa.Schema:
     """The columns of a table, created with `column`, and its description.
 
@@ -50,25 +66,25 @@ def note(described: pa.Schema | pa.Field, key: str) -> str:
     return value.decode()
 
 
-MODEL = column("model", TEXT, "name of the model")
-PROMPT_ID = column("prompt_id", TEXT, "the prompt, as in the prompts table")
-PAIR_ID = column("pair_id", TEXT, "the pair, as in the prompts table")
-ERROR = column("error", TEXT, "the reason why the numbers are missing; empty if there is no error")
-POSITION = column("position", INTEGER, "position of the token in the prompt", "tokens, from 0")
-SEGMENT = column("segment", TEXT, "name of the segment; `template` for tokens outside all segments")
+MODEL = _text("model", "name of the model")
+PROMPT_ID = _text("prompt_id", "the prompt, as in the prompts table")
+PAIR_ID = _text("pair_id", "the pair, as in the prompts table")
+ERROR = _text("error", "the reason why the numbers are missing; empty if there is no error")
+POSITION = _integer("position", "position of the token in the prompt", "tokens, from 0")
+SEGMENT = _text("segment", "name of the segment; `template` for tokens outside all segments")
 
 _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
-    column("method", TEXT, "the attribution method (`interp methods`), with its options"),
-    column("target", TEXT, "the target whose value is attributed, as in `--target`"),
+    _text("method", "the attribution method (`interp methods`), with its options"),
+    _text("target", "the target whose value is attributed, as in `--target`"),
 )
-_EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
-_PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
+_EXCHANGED = *_PROMPT, _text("donor_kind", "kind of donor: `instance` or `counterpart`")
+_PATCHED = MODEL, PAIR_ID, _text("direction", "`denoising` or `noising`")
 
-_TOKEN = column("token", TEXT, "the token as text")
-_ROLE = column("role", TEXT, "role in the segment; `last` or `pooled` where the answer is read")
-_LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
+_TOKEN = _text("token", "the token as text")
+_ROLE = _text("role", "role in the segment; `last` or `pooled` where the answer is read")
+_LAYER = _integer("layer", "index of the layer", "layers, from 0")
 
 _METHODS_SIGN = "depends on the method, as `interp methods` states"
 _FOR_POSITIVE = "positive where the model prefers `positive_option` of the pairs table"
@@ -89,22 +105,22 @@ def _share(name: str, text: str, sign: str = "") -> pa.Field:
 
 _PLACE = (
     *_PROMPT,
-    column("group", TEXT, "the requested segment or role; `all` for the whole prompt"),
+    _text("group", "the requested segment or role; `all` for the whole prompt"),
     POSITION,
     _TOKEN,
     SEGMENT,
     _ROLE,
-    column("tokens", INTEGER, "number of tokens over which the vector is averaged", "tokens"),
-    column("site", TEXT, "the activation, such as `resid_post`"),
+    _integer("tokens", "number of tokens over which the vector is averaged", "tokens"),
+    _text("site", "the activation, such as `resid_post`"),
     _LAYER,
-    column("head", INTEGER, "index of the head; null if the site has no heads", "heads, from 0"),
+    _integer("head", "index of the head; null if the site has no heads", "heads, from 0"),
 )
 TIE = "(tie)"
 """The answer of a model to which no answer is the most probable, since others are equally so."""
 
 _OWN_UNIT = "the model's own"
 
-_WHOLE = column("whole", BOOLEAN, "whether the options were read as whole texts")
+_WHOLE = _boolean("whole", "whether the options were read as whole texts")
 
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
@@ -114,15 +130,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         "is the predicted class. If whole texts are read, `answer` is the option that the most "
         "probable tokens spell.",
         *_PROMPT,
-        column("predicted_token", TEXT, "the most probable next token, as text"),
-        column(
-            "predicted_token_id", INTEGER, "id of the predicted token in the vocabulary", "token id"
-        ),
-        column(
-            "predicted_probability", NUMBER, "probability of the predicted token", "probability"
-        ),
-        column("answer", TEXT, "the predicted token's option; empty if none, `(tie)` if several"),
-        column("correct", BOOLEAN, "whether `answer` is the correct option"),
+        _text("predicted_token", "the most probable next token, as text"),
+        _integer("predicted_token_id", "id of the predicted token in the vocabulary", "token id"),
+        _number("predicted_probability", "probability of the predicted token", "probability"),
+        _text("answer", "the predicted token's option; empty if none, `(tie)` if several"),
+        _boolean("correct", "whether `answer` is the correct option"),
         ERROR,
     ),
     "option_probabilities": table(
@@ -131,10 +143,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "probability of all of its texts, whose tokens stand one after another in `token_ids`; "
         "shares are taken after any normalization by length.",
         *_PROMPT,
-        column("option", TEXT, "name of the answer option"),
-        column(
-            "probability", NUMBER, "summed probability of its first tokens or texts", "probability"
-        ),
+        _text("option", "name of the answer option"),
+        _number("probability", "summed probability of its first tokens or texts", "probability"),
         _share("relative_probability", "share of the options' sum; null if only one"),
         column(
             "token_ids",
@@ -148,27 +158,24 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, change of the prompt and option. A prompt that a change leaves "
         "empty or as it is has no rows.",
         *_PROMPT,
-        column("change", TEXT, "`content-free`, `without` (a segment) or `swapped` (options)"),
-        column("what", TEXT, "the text in place of the content, or the left-out segment"),
-        column("option", TEXT, "name of the answer option"),
-        column("probability", NUMBER, "as in `option_probabilities`", "probability"),
+        _text("change", "`content-free`, `without` (a segment) or `swapped` (options)"),
+        _text("what", "the text in place of the content, or the left-out segment"),
+        _text("option", "name of the answer option"),
+        _number("probability", "as in `option_probabilities`", "probability"),
         _share("relative_probability", "as in `option_probabilities`"),
     ),
     "completions": table(
         "One row per model and prompt.",
         *_PROMPT,
-        column("completion", TEXT, "the generated text"),
-        column("tokens", INTEGER, "length of the generated text; null if it was stored", "tokens"),
-        column(
+        _text("completion", "the generated text"),
+        _integer("tokens", "length of the generated text; null if it was stored", "tokens"),
+        _text(
             "finished",
-            TEXT,
             "how the text ended: `eos`, `stop` (or any end of a stored text) or `length`",
         ),
-        column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column(
-            "answer", TEXT, "the answer found in the text; empty unless `outcome` is `answered`"
-        ),
-        column("correct", BOOLEAN, "whether this is the correct answer; null if there is an error"),
+        _text("outcome", "`answered`, `unparsed` or `refused`"),
+        _text("answer", "the answer found in the text; empty unless `outcome` is `answered`"),
+        _boolean("correct", "whether this is the correct answer; null if there is an error"),
         ERROR,
     ),
     "thoughts": table(
@@ -176,47 +183,38 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`before`, `sentences` and `after`, joined in this order, are the entire text between the "
         "prompt and the answer. Written only with `--thinking on`.",
         *_PROMPT,
-        column("draw", INTEGER, "index of the thought on this prompt", "draws, from 0"),
-        column("seed", INTEGER, "seed of sampling", "seed"),
-        column("before", TEXT, "the mark that begins the thought; empty if it is in the prompt"),
+        _integer("draw", "index of the thought on this prompt", "draws, from 0"),
+        _integer("seed", "seed of sampling", "seed"),
+        _text("before", "the mark that begins the thought; empty if it is in the prompt"),
         column(
             "sentences",
             pa.list_(TEXT),
             "the sentences of the thought, each with the white space after it",
         ),
-        column("after", TEXT, "the mark that ends the thought, with white space; empty if none"),
-        column("tokens", INTEGER, "length of the thought, including its marks", "tokens"),
+        _text("after", "the mark that ends the thought, with white space; empty if none"),
+        _integer("tokens", "length of the thought, including its marks", "tokens"),
         column(
             "token_ids", pa.list_(INTEGER), "ids of the thought's tokens, as generated", "token id"
         ),
-        column(
-            "finished",
-            TEXT,
-            "how the thought ended: `marker`, `eos` (text ended first) or `length`",
-        ),
-        column("forced", BOOLEAN, "whether `--force-end` wrote the mark that ends the thought"),
-        column(
-            "same_tokens", BOOLEAN, "whether tokenizing the text of the thought yields `token_ids`"
-        ),
-        column("completion", TEXT, "the text after the thought"),
-        column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
-        column(
-            "answer", TEXT, "answer found in `completion`; empty unless `outcome` is `answered`"
-        ),
-        column("correct", BOOLEAN, "whether `answer` is the correct answer"),
+        _text("finished", "how the thought ended: `marker`, `eos` (text ended first) or `length`"),
+        _boolean("forced", "whether `--force-end` wrote the mark that ends the thought"),
+        _boolean("same_tokens", "whether tokenizing the text of the thought yields `token_ids`"),
+        _text("completion", "the text after the thought"),
+        _text("outcome", "`answered`, `unparsed` or `refused`"),
+        _text("answer", "answer found in `completion`; empty unless `outcome` is `answered`"),
+        _boolean("correct", "whether `answer` is the correct answer"),
         ERROR,
     ),
     "soft_answers": table(
         "One row per model and prompt. Source: Wang and Shi (2025), Section 4.1 and formula 5.",
         *_PROMPT,
         _share("soft_accuracy", "the correct option's share of the probability of all options"),
-        column(
+        _number(
             "perplexity",
-            NUMBER,
             "perplexity of the prompt as read, from the second token on",
             "exp(nats per token)",
         ),
-        column("prompt_tokens", INTEGER, "length of the prompt as the model reads it", "tokens"),
+        _integer("prompt_tokens", "length of the prompt as the model reads it", "tokens"),
         ERROR,
     ),
     "segment_scores": table(
@@ -225,24 +223,19 @@ SCHEMAS: dict[str, pa.Schema] = {
         "and no numbers.",
         *_SCORED,
         SEGMENT,
-        column(
-            "tokens",
-            INTEGER,
-            "number of tokens in the segment; null if segments are scored",
-            "tokens",
+        _integer(
+            "tokens", "number of tokens in the segment; null if segments are scored", "tokens"
         ),
-        column(
+        _number(
             "score",
-            NUMBER,
             "sum of the scores of the segment's tokens",
             "the method's unit",
             sign=_METHODS_SIGN,
         ),
         _share("share", "the segment's share of `total`; null if `total` is zero"),
-        column("total", NUMBER, "sum of all absolute scores in the prompt", "the method's unit"),
-        column(
+        _number("total", "sum of all absolute scores in the prompt", "the method's unit"),
+        _number(
             "completeness_gap",
-            NUMBER,
             "sum of scores minus the change they should explain; null if none",
             "the target's unit",
             sign="positive where the scores add up to more than the change they should explain",
@@ -254,7 +247,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`--keep-tokens`; methods that score whole segments have no rows.",
         *_SCORED,
         POSITION,
-        column("score", NUMBER, "the token's score", "the method's unit", sign=_METHODS_SIGN),
+        _number("score", "the token's score", "the method's unit", sign=_METHODS_SIGN),
     ),
     "tokens": table(
         "One row per model, prompt and token. Written only with `--keep-tokens`. The patches "
@@ -274,10 +267,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         "interaction, and rows for one segment contain all other effects. Other cells are null, "
         "and so are standard deviations if there is only one donor.",
         *_EXCHANGED,
-        column("segment", TEXT, "the segment"),
-        column("other_segment", TEXT, "the second of two segments, otherwise null"),
-        column("answer", TEXT, "the model's own answer to the intact prompt"),
-        column("other_answer", TEXT, "the answer with which `answer` is compared"),
+        _text("segment", "the segment"),
+        _text("other_segment", "the second of two segments, otherwise null"),
+        _text("answer", "the model's own answer to the intact prompt"),
+        _text("other_answer", "the answer with which `answer` is compared"),
         _logits("shapley", "exact Shapley value of the segment", _SUPPORTS),
         _logits("shapley_sd", "standard deviation of `shapley` over donors"),
         _logits("leave_one_out", "change when a donor replaces only this segment", _SUPPORTS),
@@ -292,12 +285,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits(
             "value_without", "mean logit difference with all segments from donors", _FOR_ANSWER
         ),
-        column("donors", INTEGER, "number of donors", "donors"),
+        _integer("donors", "number of donors", "donors"),
         column(
             "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
         ),
         _WHOLE,
-        column("note", TEXT, "a remark if no donor changes the segment, or too few exist"),
+        _text("note", "a remark if no donor changes the segment, or too few exist"),
         ERROR,
     ),
     "thought_answers": table(
@@ -308,20 +301,19 @@ SCHEMAS: dict[str, pa.Schema] = {
         "ended), `placebo` (the whole thought about another prompt) and `filler` (dots, about as "
         "many tokens). Thoughts that never ended have no rows. `direct` has one row per prompt.",
         *_PROMPT,
-        column("draw", INTEGER, "number of the thought; null for `direct`", "draws, from 0"),
-        column("reading", TEXT, "kind of text before the answer"),
-        column(
+        _integer("draw", "number of the thought; null for `direct`", "draws, from 0"),
+        _text("reading", "kind of text before the answer"),
+        _integer(
             "sentence",
-            INTEGER,
             "sentences read; for `mistake`, which one is exchanged (from 1); or null",
             "sentences",
         ),
-        column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
+        _integer("sentences", "number of sentences in the thought", "sentences"),
         _logits(
             "value", "logit of the correct answer minus that of the other answer", _FOR_CORRECT
         ),
-        column("answer", TEXT, "the most probable option; `(tie)` if several are"),
-        column("correct", BOOLEAN, "whether `answer` is the correct answer"),
+        _text("answer", "the most probable option; `(tie)` if several are"),
+        _boolean("correct", "whether `answer` is the correct answer"),
         _WHOLE,
         ERROR,
     ),
@@ -332,10 +324,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         "omitted. A value is the logit of the correct answer to the unchanged prompt minus that of "
         "the other answer, for each combination of prompt and thought.",
         *_EXCHANGED,
-        column("donor", TEXT, "name of the donor"),
-        column("segment", TEXT, "the exchanged segment, or `all`"),
-        column("draws", INTEGER, "number of draws in which both thoughts ended", "draws"),
-        column("draws_asked", INTEGER, "number of requested draws", "draws"),
+        _text("donor", "name of the donor"),
+        _text("segment", "the exchanged segment, or `all`"),
+        _integer("draws", "number of draws in which both thoughts ended", "draws"),
+        _integer("draws_asked", "number of requested draws", "draws"),
         *(
             column(
                 name,
@@ -360,9 +352,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         "thoughts that the model continues after the sentence with thoughts that it continues from "
         "just before it.",
         *_PROMPT,
-        column("sentence", INTEGER, "number of the sentence in the thought", "sentences, from 1"),
-        column("sentences", INTEGER, "number of sentences in the thought", "sentences"),
-        column("text", TEXT, "the sentence"),
+        _integer("sentence", "number of the sentence in the thought", "sentences, from 1"),
+        _integer("sentences", "number of sentences in the thought", "sentences"),
+        _text("text", "the sentence"),
         _logits("left_out", "change when the sentence is omitted", _SUPPORTS_CORRECT),
         _logits(
             "exchanged",
@@ -381,11 +373,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "segments; all others come from a donor. A prompt with an error has no rows.",
         *_EXCHANGED,
         column("segments", pa.list_(TEXT), "all segments that donors can replace"),
-        column(
-            "coalition",
-            INTEGER,
-            "the segments that are kept: bit i is 1 if segment i is kept",
-            "bits",
+        _integer(
+            "coalition", "the segments that are kept: bit i is 1 if segment i is kept", "bits"
         ),
         column(
             "values",
@@ -400,8 +389,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`--context` names, score segments by the values of coalitions with other instances as "
         "donors. A prompt with an error has no rows.",
         *_PROMPT,
-        column("method", TEXT, "the method, with its options"),
-        column("segment", TEXT, "name of the segment"),
+        _text("method", "the method, with its options"),
+        _text("segment", "name of the segment"),
         _logits(
             "score", "score of the segment", "positive if the segment supports the model's answer"
         ),
@@ -414,15 +403,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`normalized` is 0 if the patch has no effect and 1 if it yields the metric of the source "
         "prompt. It is null for a control, since a control has the same answer.",
         *_PATCHED,
-        column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
-        column("source", TEXT, "where activations come from: `counterpart` or `control`"),
-        column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
+        _text("method", "`exact`, or an estimate such as `integrated`, with its options"),
+        _text("source", "where activations come from: `counterpart` or `control`"),
+        _text("site", "the activation that is patched, such as `resid_pre`"),
         _LAYER,
-        column("head", INTEGER, "index of the head", "heads, from 0"),
-        column("position", INTEGER, "position of the token in the base prompt", "tokens, from 0"),
+        _integer("head", "index of the head", "heads, from 0"),
+        _integer("position", "position of the token in the base prompt", "tokens, from 0"),
         _TOKEN,
-        column("role", TEXT, "role or segment of the tokens"),
-        column("tokens", INTEGER, "number of tokens patched together", "tokens"),
+        _text("role", "role or segment of the tokens"),
+        _integer("tokens", "number of tokens patched together", "tokens"),
         _logits(
             "effect",
             "base prompt's metric with the patch minus the metric without it",
@@ -434,31 +423,26 @@ SCHEMAS: dict[str, pa.Schema] = {
             "`effect` / (source's metric - base's); null if these nearly agree",
             _TO_SOURCE,
         ),
-        column("flipped", BOOLEAN, "whether the other answer becomes the preferred one"),
+        _boolean("flipped", "whether the other answer becomes the preferred one"),
     ),
     "pairs": table(
         "One row per model, pair and direction. The model runs the base prompt (the corrupt one in "
         "denoising, the clean one in noising) with activations from the source prompt. The metric "
         "is the logit of `positive_option` minus that of `negative_option`.",
         *_PATCHED,
-        column("clean_prompt_id", TEXT, "the clean prompt, as in the prompts table"),
-        column("corrupt_prompt_id", TEXT, "the corrupt prompt, as in the prompts table"),
-        column("positive_option", TEXT, "the option whose logit counts as positive"),
-        column("negative_option", TEXT, "the option whose logit counts as negative"),
-        column("base_tokens", INTEGER, "length of the base prompt as the model reads it", "tokens"),
-        column(
-            "source_tokens", INTEGER, "length of the source prompt as the model reads it", "tokens"
-        ),
-        column(
-            "first_difference", INTEGER, "number of tokens before the first difference", "tokens"
-        ),
-        column(
+        _text("clean_prompt_id", "the clean prompt, as in the prompts table"),
+        _text("corrupt_prompt_id", "the corrupt prompt, as in the prompts table"),
+        _text("positive_option", "the option whose logit counts as positive"),
+        _text("negative_option", "the option whose logit counts as negative"),
+        _integer("base_tokens", "length of the base prompt as the model reads it", "tokens"),
+        _integer("source_tokens", "length of the source prompt as the model reads it", "tokens"),
+        _integer("first_difference", "number of tokens before the first difference", "tokens"),
+        _integer(
             "unaligned_tokens",
-            INTEGER,
             "number of tokens of the base prompt without a counterpart",
             "tokens",
         ),
-        column("cells", INTEGER, "number of cells of the pair", "cells"),
+        _integer("cells", "number of cells of the pair", "cells"),
         _WHOLE,
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
@@ -467,27 +451,23 @@ SCHEMAS: dict[str, pa.Schema] = {
             "metric without any edge; null unless whole answers are read",
             _FOR_POSITIVE,
         ),
-        column(
-            "recognized", BOOLEAN, "whether the model prefers the correct answer on both prompts"
-        ),
-        column("control", TEXT, "name of the control's donor; null without `--control`"),
+        _boolean("recognized", "whether the model prefers the correct answer on both prompts"),
+        _text("control", "name of the control's donor; null without `--control`"),
         _logits("control_metric", "metric of the control", _FOR_POSITIVE),
-        column(
-            "checked", BOOLEAN, "whether all cells were run exactly; null without `--guarantee`"
-        ),
-        column("absent", TEXT, "sites that some layers lack, with the reason; null if none is"),
+        _boolean("checked", "whether all cells were run exactly; null without `--guarantee`"),
+        _text("absent", "sites that some layers lack, with the reason; null if none is"),
         ERROR,
     ),
     "steered": table(
         "One row per model and prompt whose stream is changed. The metric is the logit of "
         "`gold_option` minus that of `other_option`.",
         *_PROMPT,
-        column("pair_id", TEXT, "the pair, as in the prompts table"),
-        column("gold_option", TEXT, "the correct answer"),
-        column("other_option", TEXT, "the other option of the pair's contrast"),
-        column("own_word", TEXT, "the word of this prompt; null without words"),
-        column("other_word", TEXT, "the word that is exchanged with it; null without words"),
-        column("third_word", TEXT, "a word that is neither; null if no donor or option gives one"),
+        _text("pair_id", "the pair, as in the prompts table"),
+        _text("gold_option", "the correct answer"),
+        _text("other_option", "the other option of the pair's contrast"),
+        _text("own_word", "the word of this prompt; null without words"),
+        _text("other_word", "the word that is exchanged with it; null without words"),
+        _text("third_word", "a word that is neither; null if no donor or option gives one"),
         _WHOLE,
         _logits("metric", "metric of the prompt", "positive for the correct answer"),
         ERROR,
@@ -497,24 +477,22 @@ SCHEMAS: dict[str, pa.Schema] = {
         "prompt that lacks a role has no rows for it; for `difference`, neither has one whose "
         "tokens are the same on both sides up to that role.",
         *_PROMPT,
-        column("direction", TEXT, "`jacobian`, `own`, `logit` or `difference`"),
-        column("change", TEXT, "`swap`, `project` or `add`"),
-        column("dose", NUMBER, "factor by which the change is multiplied", "times"),
-        column("role", TEXT, "role or segment of the tokens"),
-        column("tokens", INTEGER, "number of tokens that are changed", "tokens"),
-        column("layer", INTEGER, "index of the layer; null for a band", "layers, from 0"),
-        column(
-            "source",
-            TEXT,
-            "`direction`, `placebo` (random, same norm) or `third` (own and third word)",
+        _text("direction", "`jacobian`, `own`, `logit` or `difference`"),
+        _text("change", "`swap`, `project` or `add`"),
+        _number("dose", "factor by which the change is multiplied", "times"),
+        _text("role", "role or segment of the tokens"),
+        _integer("tokens", "number of tokens that are changed", "tokens"),
+        _integer("layer", "index of the layer; null for a band", "layers, from 0"),
+        _text(
+            "source", "`direction`, `placebo` (random, same norm) or `third` (own and third word)"
         ),
-        column("draw", INTEGER, "number of the placebo; null otherwise", "draws, from 0"),
+        _integer("draw", "number of the placebo; null otherwise", "draws, from 0"),
         _logits(
             "effect",
             "metric without the change minus the metric with it",
             "positive where the change moves the answer from `gold_option` to `other_option`",
         ),
-        column("turned", BOOLEAN, "whether the other answer becomes the preferred one"),
+        _boolean("turned", "whether the other answer becomes the preferred one"),
     ),
     "edges": table(
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
@@ -527,14 +505,14 @@ SCHEMAS: dict[str, pa.Schema] = {
         "error has no rows, "
         "and `exact` has rows only for edges that were run.",
         *_PATCHED,
-        column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
-        column("writer", TEXT, "the component at which the edge starts"),
-        column("reader", TEXT, "the component at which the edge ends"),
+        _text("method", "`exact`, or an estimate such as `integrated`, with its options"),
+        _text("writer", "the component at which the edge starts"),
+        _text("reader", "the component at which the edge ends"),
         _logits(
             "effect",
             "change of the base prompt's metric when this edge is patched",
-            "positive where the patched edge moves the answer towards `positive_option` of "
-            "the pairs table",
+            "positive where the patched edge moves the answer towards `positive_option` of the "
+            "pairs table",
         ),
     ),
     "circuits": table(
@@ -545,13 +523,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         "differs from it if the prompts differ in length. A pair with an error has no rows.",
         MODEL,
         PAIR_ID,
-        column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),
-        column("choice", TEXT, "`greedy`, from the logits upwards, or `top`, the largest effects"),
-        column(
-            "draw", INTEGER, "number of the random ranking; 0 if a method ranks the edges", "from 0"
-        ),
+        _text("method", "the method whose mean effects rank the edges, or `random`"),
+        _text("choice", "`greedy`, from the logits upwards, or `top`, the largest effects"),
+        _integer("draw", "number of the random ranking; 0 if a method ranks the edges", "from 0"),
         _share("share", "chosen edges as a share of all edges, before pruning"),
-        column("edges", INTEGER, "number of edges on paths from the input to the logits", "edges"),
+        _integer("edges", "number of edges on paths from the input to the logits", "edges"),
         _logits("metric", "clean prompt's metric with only these edges", _FOR_POSITIVE),
     ),
     "activation_vectors": table(
@@ -575,18 +551,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         "up to a constant. Layer -1 is the stream before the first layer, the embeddings. A prompt "
         "with an error in `answers` has no rows.",
         *_PROMPT,
-        column("group", TEXT, "the requested segment or role"),
+        _text("group", "the requested segment or role"),
         POSITION,
         _TOKEN,
         SEGMENT,
         _ROLE,
-        column("layer", INTEGER, "index of the layer; -1 for the embeddings", "layers, from -1"),
-        column("method", TEXT, "the lens: `jacobian`, `own` or `logit`"),
+        _integer("layer", "index of the layer; -1 for the embeddings", "layers, from -1"),
+        _text("method", "the lens: `jacobian`, `own` or `logit`"),
         column("words", pa.list_(TEXT), "the words among which is read"),
-        column("left_out", INTEGER, "words left out, as they share their first token", "words"),
-        column("fact", TEXT, "id of the fact that the prompt is about; null without facts"),
-        column("right", TEXT, "the right word; null if none, or if it is left out"),
-        column("seen", BOOLEAN, "whether the right word stands in the prompt up to `group`"),
+        _integer("left_out", "words left out, as they share their first token", "words"),
+        _text("fact", "id of the fact that the prompt is about; null without facts"),
+        _text("right", "the right word; null if none, or if it is left out"),
+        _boolean("seen", "whether the right word stands in the prompt up to `group`"),
         column(
             "scores",
             pa.list_(pa.float32()),
@@ -601,11 +577,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             "logits",
             sign="as `scores`",
         ),
-        column(
-            "rank",
-            NUMBER,
-            "rank of the right word; equal scores share their mean rank",
-            "rank, from 1",
+        _number(
+            "rank", "rank of the right word; equal scores share their mean rank", "rank, from 1"
         ),
         _logits(
             "log_odds",
@@ -617,10 +590,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
         "patched together from the counterpart. Written only with `--sets`.",
         *_PATCHED,
-        column("sites", TEXT, "the sites to which the cells belong, separated by commas"),
-        column("ranking", TEXT, "`random`, or the method whose effects rank the cells"),
-        column("cells", INTEGER, "number of cells in the set", "cells"),
-        column("of_cells", INTEGER, "number of cells that can change the answer", "cells"),
+        _text("sites", "the sites to which the cells belong, separated by commas"),
+        _text("ranking", "`random`, or the method whose effects rank the cells"),
+        _integer("cells", "number of cells in the set", "cells"),
+        _integer("of_cells", "number of cells that can change the answer", "cells"),
         _logits("metric", "base prompt's metric with the set patched", _FOR_POSITIVE),
         _share(
             "normalized",
@@ -641,23 +614,18 @@ PROMPTS = table(
     "the factor or segment. `weight` describes the sample, not the prompt: it changes when a run "
     "grows. `messages` has the keys system_prompt, demonstrations (each with question, answer and, "
     "if it was drawn, prompt_id) and answer_prefix.",
-    column("prompt_id", TEXT, "id of the prompt; unique"),
-    column("pair_id", TEXT, "id shared by the prompts of a pair or group"),
-    column("side", TEXT, "label of the prompt within its pair or group"),
-    column("text", TEXT, "the prompt before any chat template"),
-    column("gold", TEXT, "the correct answer"),
-    column(
-        "weight",
-        NUMBER,
-        "number of prompts that this prompt represents in the whole data set",
-        "prompts",
+    _text("prompt_id", "id of the prompt; unique"),
+    _text("pair_id", "id shared by the prompts of a pair or group"),
+    _text("side", "label of the prompt within its pair or group"),
+    _text("text", "the prompt before any chat template"),
+    _text("gold", "the correct answer"),
+    _number(
+        "weight", "number of prompts that this prompt represents in the whole data set", "prompts"
     ),
-    column(FACTOR, TEXT, "level of a factor that was varied"),
-    column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
-    column(
-        END, INTEGER, "where the segment ends: the first character after it", "characters, from 0"
-    ),
-    column("messages", TEXT, "messages around the text, as JSON; absent if none"),
+    _text(FACTOR, "level of a factor that was varied"),
+    _integer(START, "where a segment begins in `text`", "characters, from 0"),
+    _integer(END, "where the segment ends: the first character after it", "characters, from 0"),
+    _text("messages", "messages around the text, as JSON; absent if none"),
 )
 """The table of prompts that every run writes, next to its measurements."""
 
@@ -669,9 +637,9 @@ ACTIVATIONS = table(
     "`role` are null. There is also a column for each factor of the data; factors that share the "
     "name of another column are only in the prompts table.",
     *_PLACE,
-    column("file", TEXT, "the safetensors file that holds the vector, in the same folder"),
-    column("tensor", TEXT, "tensor of a site and layer, (vectors, width), such as `resid_post.3`"),
-    column("row", INTEGER, "index of the row in the tensor", "rows, from 0"),
+    _text("file", "the safetensors file that holds the vector, in the same folder"),
+    _text("tensor", "tensor of a site and layer, (vectors, width), such as `resid_post.3`"),
+    _integer("row", "index of the row in the tensor", "rows, from 0"),
     PAIR_ID,
     PROMPTS.field("side"),
     PROMPTS.field("gold"),
