@@ -64,11 +64,6 @@ def test_the_texts_of_appendix_e(family, goose):
     assert chat.templated
 
 
-def test_a_model_without_a_template_gets_the_plain_message(goose):
-    chat = write_chat(goose, make_tiny("llama", byte_level(None)))
-    assert (chat.text, chat.message_start, chat.templated) == (goose.text, 0, False)
-
-
 def with_template(template, /, **chat):
     tokenizer = in_style_of("llama")
     tokenizer.chat_template = template

@@ -17,7 +17,6 @@ from interp.prompts.prompt import Demonstration, Messages
 from interp.prompts.prompt_set import prompt_record
 from interp.reading.tokens import token_segments, tokenize, write_chat
 from interp.scoring.answer_tokens import AnswerTokenizer
-from tests.support.answers import with_options, yes_no
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
@@ -41,41 +40,6 @@ def in_style(family="llama", template=None, **chat):
     tokenizer = in_style_of(family)
     tokenizer.chat_template = template or tokenizer.chat_template
     return dataclasses.replace(make_tiny("llama", tokenizer), chat=ChatFormat(**chat))
-
-
-@pytest.mark.parametrize("family", ["llama", "phi3", "mistral"])
-def test_turns_are_written_as_the_template_writes_them(family, prompt):
-    model = in_style(family)
-    chat = write_chat(behind(prompt, Messages(demonstrations=SHOWN)), model)
-    turns = [
-        {"role": role, "content": content}
-        for shown in SHOWN
-        for role, content in (("user", shown.question), ("assistant", shown.answer))
-    ]
-    expected = model.tokenizer.apply_chat_template(
-        [*turns, {"role": "user", "content": prompt.text}],
-        tokenize=False,
-        add_generation_prompt=True,
-    )
-    assert chat.text == expected
-    assert chat.text[chat.message_start :].startswith(prompt.text)
-
-
-def test_all_messages_stand_in_their_order(prompt):
-    chat = write_chat(behind(prompt, MESSAGES), in_style(template=TEMPLATE))
-    assert chat.text == (
-        "<system>Answer in one word.<user>Is grass green?<assistant>Yes"
-        f"<user>Is snow black?<assistant>No<user>{prompt.text}The answer is"
-    )
-
-
-def test_without_a_template_messages_are_paragraphs(prompt):
-    chat = write_chat(behind(prompt, MESSAGES), make_tiny("llama", byte_level(None)))
-    assert chat.text == (
-        "Answer in one word.\n\nIs grass green? Yes\n\nIs snow black? No\n\n"
-        f"{prompt.text} The answer is"
-    )
-    assert not chat.templated
 
 
 @pytest.mark.parametrize("template", [TEMPLATE, None])
@@ -153,20 +117,6 @@ def test_messages_that_would_be_read_wrongly_are_refused(arguments, problem):
 def test_messages_are_part_of_what_a_shard_depends_on(prompt):
     variants = [Messages(), MESSAGES, Messages("Think."), Messages(answer_prefix="So")]
     assert len({prompt_record(behind(prompt, messages)) for messages in variants}) == 4
-
-
-def test_batches_of_prompts_behind_different_messages_change_nothing(prompt):
-    model = in_style()
-    prompts = [
-        dataclasses.replace(prompt, id=str(index), answer=yes_no(), messages=messages)
-        for index, messages in enumerate(
-            (Messages(), Messages(demonstrations=SHOWN), Messages(answer_prefix="It is"))
-        )
-    ]
-    together = with_options(interp.evaluate(model, prompts))["positive_probability"]
-    alone = [with_options(interp.evaluate(model, [p]))["positive_probability"][0] for p in prompts]
-    assert together.tolist() == pytest.approx(alone, abs=1e-6)
-    assert len(set(alone)) == 3
 
 
 CHATML = (
@@ -265,6 +215,11 @@ def test_without_a_template_segments_are_the_paragraphs(prompt):
     model = make_tiny("llama", byte_level(None))
     (tokenized,) = tokenize(model, [behind(prompt, MESSAGES)])
     text, around = tokenized.chat.text, tokenized.chat.around
+    assert text == (
+        "Answer in one word.\n\nIs grass green? Yes\n\nIs snow black? No\n\n"
+        f"{prompt.text} The answer is"
+    )
+    assert not tokenized.chat.templated
     assert {name: text[slice(*span)] for name, span in around.items()} == {
         "system_prompt": "Answer in one word.",
         "shot1": "Is grass green? Yes",

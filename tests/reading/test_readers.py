@@ -134,16 +134,6 @@ def test_nothing_is_rounded_to_single_precision_in_fp64(kind, few):
     assert got.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_change_nothing(kind, questions):
-    one, other = (
-        with_options(interp.evaluate(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)
-    )
-    column = "positive_probability"
-    np.testing.assert_allclose(one[column], other[column], rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_input_gradients_are_captums(kind, few):
     model = model_of(kind)

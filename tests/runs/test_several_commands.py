@@ -136,11 +136,6 @@ def test_a_model_that_is_not_named_again_waits_until_it_is(tmp_path, monkeypatch
     assert list(problems(RunFolder.read(tmp_path))) == []
 
 
-def test_pairs_are_drawn_in_an_order_that_larger_limits_begin_with():
-    ids = [prompt.id for prompt in some_prompts(20)]
-    assert [prompt.id for prompt in some_prompts(7)] == ids[:14]
-
-
 def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path, monkeypatch):
     original = RunPlan.model
 

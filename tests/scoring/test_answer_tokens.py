@@ -3,19 +3,17 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers, processors
 from transformers import AutoTokenizer
 
-import interp
 from interp.errors import UserError
 from interp.models.loading import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.tokens import ChatText, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from tests.support.answers import NO, with_options
+from tests.support.answers import NO
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import KINDS, byte_level, llama_style
@@ -43,14 +41,6 @@ def test_forms_count_by_the_first_token_after_the_prompt(kind):
     assert "Yes".startswith(positive[0].strip("Ġ▁"))
     assert "No".startswith(negative[0].strip("Ġ▁"))
     assert not set(positive) & set(negative)
-
-
-def test_without_a_chat_template_the_answer_follows_a_space():
-    model = make_tiny("llama", byte_level(None))
-    options = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
-    assert answers_of(model, **options) == (["ĠYes"], ["ĠNo"])
-    chat = make_tiny("llama", byte_level())
-    assert answers_of(chat, **options) == (["Yes"], ["No"])
 
 
 PLAIN = {
@@ -215,16 +205,6 @@ def test_an_answer_that_encodes_to_nothing_is_refused():
         answers_of(model, positive=AnswerOption("Empty", ("  ",)))
 
 
-def test_answers_that_begin_alike_are_refused():
-    model = make_tiny("llama", byte_level())
-    options = {
-        "positive": AnswerOption("Yes", ("Yes",)),
-        "negative": AnswerOption("Yes but", ("Yes but no",)),
-    }
-    with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*'Yes'.*tiny llama"):
-        answers_of(model, **options)
-
-
 # How the published models write a conversation, in short.
 INST = "[INST]", "[/INST]"
 
@@ -294,25 +274,6 @@ def test_where_the_template_writes_no_space_nothing_is_added(family):
     plain = [plain_first_token(model, form) for form in ("Yes", "YES", "yes", "No", "NO", "no")]
     assert positive + negative == list(dict.fromkeys(plain))
     assert not any(token.startswith("▁") for token in positive + negative)
-
-
-@LAYOUTS
-@pytest.mark.parametrize("family", WITH_SPACE)
-def test_a_model_that_always_says_yes_is_marked_by_it(family, legacy):
-    model = tiny_with(*WITH_SPACE[family], legacy=legacy)
-    says = torch.zeros(len(model.tokenizer))
-    says[model.tokenizer.convert_tokens_to_ids("▁Yes")] = 1000.0
-    model.unembedding.register_forward_hook(lambda module, inputs, output: output + says)
-    prompts = [
-        dataclasses.replace(
-            prompt, answer=Choice.between(**YES_NO, gold=prompt.side == "non_rulebreaker")
-        )
-        for prompt in some_prompts(3)
-    ]
-    answers = with_options(interp.evaluate(model, prompts))
-    assert answers["answer"].tolist() == ["Yes"] * len(prompts)
-    assert answers["correct"].tolist() == [prompt.answer.gold == "Yes" for prompt in prompts]
-    assert answers["positive_probability"].min() > 0.999
 
 
 def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():

@@ -83,13 +83,6 @@ def test_chunks_change_nothing(chunk, questions, monkeypatch):
     assert chunked["perplexity"].tolist() == pytest.approx(whole["perplexity"].tolist(), rel=1e-5)
 
 
-def test_batches_change_nothing(questions):
-    model = tiny_model("gpt2")
-    one, other = (soft_answers(model, questions, batch_tokens=n) for n in (1, 4096))
-    columns = ["soft_accuracy", "perplexity"]
-    np.testing.assert_allclose(one[columns], other[columns], rtol=1e-4)
-
-
 def test_no_more_than_a_chunk_of_logits_is_in_memory(questions, monkeypatch):
     model = tiny_model("llama")
     vocabulary = model.hf.config.vocab_size
@@ -155,13 +148,6 @@ def test_soft_accuracy_by_hand(questions):
     expected = np.where(gold, yes, no) / (yes + no)
     assert soft["soft_accuracy"].tolist() == pytest.approx(expected.tolist())
     assert soft["error"].tolist() == [""] * len(questions)
-
-
-def test_the_options_tokens_are_recorded(questions):
-    model = tiny_model("llama")
-    options = collect(bind(SoftScore(), model), questions[:1])["option_probabilities"]
-    for name, tokens in zip(options["option"], options["token_ids"], strict=True):
-        assert model.tokenizer.decode(list(tokens)).strip().startswith(name[0])
 
 
 def test_small_probabilities_do_not_vanish(questions, monkeypatch):
