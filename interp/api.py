@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import cleandoc, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pandas as pd
 from pydantic import InstanceOf, JsonValue
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 _Kind = TypeVar("_Kind", bound=Result)
-_Found_co = TypeVar("_Found_co", bound=Result, covariant=True)
 
 
 def run(
@@ -196,22 +195,7 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return documented
 
 
-@runtime_checkable
-class Call(Protocol[_Found_co]):
-    """A function that measures one model on prompts, in memory."""
-
-    def __call__(
-        self,
-        model: Model,
-        prompts: Sequence[Prompt],
-        *,
-        batch_tokens: int | None = None,
-        **options: Any,
-    ) -> _Found_co:
-        """The result."""
-
-
-def call_of(spec: type[Spec], kind: type[_Kind], *, module: str = __name__) -> Call[_Kind]:
+def call_of(spec: type[Spec], kind: type[_Kind], *, module: str = __name__) -> Callable[..., _Kind]:
     """The function of a measurement, named and documented like its spec.
 
     Args:

@@ -19,7 +19,7 @@ _NUMBER = re.compile(
 
 
 def config_file(file: Path) -> dict[str, Any]:
-    """The options in a YAML file, under their Python names.
+    """The options in a YAML file, as written there.
 
     Raises:
         UserError: the file cannot be read, is not a mapping of options, or sets an option twice.
@@ -35,16 +35,7 @@ def config_file(file: Path) -> dict[str, Any]:
         raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise UserError(f"{file} contains no options, such as limit: 60")
-    options: dict[str, Any] = {}
-    for key, value in found.items():
-        name = key.replace("-", "_")
-        if name in options:
-            raise UserError(
-                f"{file} gives both {name.replace('_', '-')} and {name}, which are the "
-                "same option; omit one of them"
-            )
-        options[name] = value
-    return options
+    return found
 
 
 class _AmbiguousError(ValueError):

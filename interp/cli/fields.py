@@ -136,19 +136,20 @@ def options_in(
         names |= {mark.name: name for mark in field.metadata if isinstance(mark, Flag)}
     found: dict[str, Any] = {}
     spelling: dict[str, str] = {}
-    for key, value in configuration(arguments).items():
+    for written, value in configuration(arguments).items():
+        key = written.replace("-", "_")
         if key not in names:
             raise UserError(f"{file}: {unknown('option', key, names)}")
         name = names[key]
         if name in found:
             raise UserError(
-                f"{file} gives both {spelling[name]} and {key}, which are the same option; omit "
-                "one of them"
+                f"{file} gives both {spelling[name]} and {written}, which are the same option; "
+                "omit one of them"
             )
         if key in negated and not isinstance(value, bool):
             raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")
         found[name] = not value if key in negated else value
-        spelling[name] = key
+        spelling[name] = written
     return found
 
 

@@ -103,25 +103,16 @@ class Predictions:
         return self.logits.detach().argmax(-1)
 
 
-def predict(
-    model: Model,
-    batch: Batch,
-    answer_tokens: LookUp,
-    *,
-    embeddings: Float[Tensor, "batch token size"] | None = None,
-    past: Cache | None = None,
-) -> Predictions:
+def predict(model: Model, batch: Batch, answer_tokens: LookUp) -> Predictions:
     """One forward pass that keeps the logits at the answer's position.
 
-    Within `model.measuring()`. Input embeddings are read instead of the batch's tokens, and the
-    batch's first columns, whose keys and values are `past`, are not read again.
+    Within `model.measuring()`.
 
     Raises:
-        UserError: embeddings were passed to a model that reads only tokens, or a prompt's answers
-            lack unique tokens.
+        UserError: a prompt's answers lack unique tokens.
     """
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
-    return read_prompts(model, batch, answers, embeddings=embeddings, past=past).predictions()
+    return read_prompts(model, batch, answers).predictions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +169,13 @@ def read_prompts(
 ) -> PromptPass:
     """The forward pass over prompts; see `predict`.
 
-    `answers` are those of each prompt or, for a single prompt, of each row of the embeddings. A
-    `past` behind which whole answers are read must keep what the pass adds (`gathered`).
+    Input embeddings are read instead of the batch's tokens, and the batch's first columns, whose
+    keys and values are `past`, are not read again. `answers` are those of each prompt or, for a
+    single prompt, of each row of the embeddings. A `past` behind which whole answers are read must
+    keep what the pass adds (`gathered`).
+
+    Raises:
+        UserError: embeddings were passed to a model that reads only tokens.
     """
     following = max(longest_row(own.ways) for own in answers)
     behind: tuple[Cache, ...] = ()

@@ -116,18 +116,15 @@ excluded; differences are neither shown nor excluded; nothing is tested.
 """
 
 
-def agreeing(
-    ends: tuple[float, float], p: float, other: float, against: float = 0.0
-) -> tuple[float, float, float]:
-    """Both ends and p of two tests together: at most 0.05 if and only if the ends exclude a value.
+def agreeing(ends: tuple[float, float], p: float, other: float) -> tuple[float, float, float]:
+    """Both ends and p of two tests together: at most 0.05 if and only if the ends exclude 0.
 
-    `ends` and `p` are those of one method, and `other` is the p of another test of the value
-    `against`. The larger p counts, and the interval reaches to the value if the other test does not
-    reject it.
+    `ends` and `p` are those of one method, and `other` is the p of another test against 0. The
+    larger p counts, and the interval reaches to 0 if the other test does not reject it.
     """
     low, high = ends
     if other > SIGNIFICANT:
-        low, high = min(low, against), max(high, against)
+        low, high = min(low, 0.0), max(high, 0.0)
     return low, high, max(p, other)
 
 
