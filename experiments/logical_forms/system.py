@@ -44,6 +44,8 @@ class LogicalForms(System):
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All questions, generated from `seed`; a theorem and its fallacy are a pair.
 
+        With F forms, prompt n F + f asks form f under interpretation n (Appendix B.2).
+
         Raises:
             UserError: `data` is not None; the paper's data are not published.
         """
@@ -52,16 +54,30 @@ class LogicalForms(System):
                 f"{self.name} reads no data (got {data!r}): none are published, and the questions "
                 "are generated; omit --data, and vary --seed for other interpretations"
             )
-        forms = self.forms()
-        questions = Questions(forms, interpretations(seed, self.vocabulary), self.reading, seed)
+        forms, drawn = self.forms(), interpretations(seed, self.vocabulary)
         two_premises = all(len(form.argument.premises) == 2 for form in forms)
+
+        def placed(number: int) -> tuple[Form, int]:
+            """The form of a prompt, and the place of its interpretation."""
+            index, form = divmod(number, len(forms))
+            return forms[form], index
+
+        def build(number: int) -> Prompt:
+            form, index = placed(number)
+            return to_prompt(form, drawn[index], _name(index), self.reading)
+
+        def outline(number: int) -> Outline:
+            form, index = placed(number)
+            own = {"modality": form.modality, "schema": form.schema, "interpretation": _name(index)}
+            return Outline(_pair_id(form, _name(index)), own)
+
         return PromptSet(
             system=self.name,
             sides=tuple(dict.fromkeys(form.side for form in forms)),
             strata=("modality", "schema"),
-            build=questions.prompt,
-            outline=questions.outline,
-            numbers=range(len(forms) * len(questions.interpretations)),
+            build=build,
+            outline=outline,
+            numbers=range(len(forms) * len(drawn)),
             seed=seed,
             description={
                 "data": "generated",
@@ -70,7 +86,7 @@ class LogicalForms(System):
             },
             ratio=("premise2", "premise1") if two_premises else None,
             unit=("interpretation",),
-            donors=questions.donors,
+            donors=lambda number: donors(*placed(number), drawn, seed),
         )
 
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
@@ -99,48 +115,22 @@ introduction = LogicalForms("logical-forms-introduction", introduction_forms)
 distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 
-@dataclass(frozen=True)
-class Questions:
-    """Every form under every interpretation.
+def donors(form: Form, own: int, drawn: Sequence[Interpretation], seed: int) -> Iterator[Donor]:
+    """Other interpretations of a question's form that share no event with its own.
 
-    With F forms, prompt n F + f asks form f under interpretation n.
+    Their order is drawn per interpretation, so a theorem and its fallacy have donors about the same
+    events.
     """
-
-    forms: Sequence[Form]
-    interpretations: Sequence[Interpretation]
-    reading: Reading
-    seed: int
-
-    def prompt(self, number: int) -> Prompt:
-        """A prompt with one question (Appendix B.2)."""
-        index, form = divmod(number, len(self.forms))
-        return to_prompt(self.forms[form], self.interpretations[index], _name(index), self.reading)
-
-    def outline(self, number: int) -> Outline:
-        """The pair, the strata and the unit of a prompt, without its sentences."""
-        index, form = divmod(number, len(self.forms))
-        own, name = self.forms[form], _name(index)
-        factors = {"modality": own.modality, "schema": own.schema, "interpretation": name}
-        return Outline(_pair_id(own, name), factors)
-
-    def donors(self, number: int) -> Iterator[Donor]:
-        """Other interpretations of a question's form that share no event with the question.
-
-        Their order is drawn per interpretation, so a theorem and its fallacy have donors about the
-        same events.
-        """
-        own, form = divmod(number, len(self.forms))
-        events = set(self.interpretations[own].values())
-        rng = random.Random(f"donors {self.seed} {own}")
-        drawn: set[int] = {own}
-        while len(drawn) < len(self.interpretations):
-            other = below(rng, len(self.interpretations))
-            interpretation = self.interpretations[other]
-            if other not in drawn and events.isdisjoint(interpretation.values()):
-                given = _texts(self.forms[form], interpretation)
-                roles = _event_roles(self.forms[form], interpretation, given)
-                yield Donor(_name(other), "instance", given, roles)
-            drawn.add(other)
+    events = set(drawn[own].values())
+    rng = random.Random(f"donors {seed} {own}")
+    seen: set[int] = {own}
+    while len(seen) < len(drawn):
+        other = below(rng, len(drawn))
+        if other not in seen and events.isdisjoint(drawn[other].values()):
+            given = _texts(form, drawn[other])
+            roles = _event_roles(form, drawn[other], given)
+            yield Donor(_name(other), "instance", given, roles)
+        seen.add(other)
 
 
 def _name(index: int) -> str:
