@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,6 +17,7 @@ from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_panels
 from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
 from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, word_trials
+from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
@@ -23,6 +25,9 @@ from interp.results.result import Result
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 from interp.tables import TEXT, column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _LIKELY = "positive: the layer makes the model likely to say the word"
 _MORE = "positive: more is read than from the embedding"
@@ -91,7 +96,7 @@ class LensReadings(Result):
         return self.estimated[0].frame
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Curves over layers, and the tables behind them."""
+        """Curves over layers, grids of layers and tokens, and the tables behind them."""
         if not self._has_own_words:
             yield from self._figures()
         yield from self.declared_items()
@@ -101,6 +106,10 @@ class LensReadings(Result):
         for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "group"])):
             draw = partial(curve, READINGS, rows, x="layer", lines=_LINES)
             yield FigureItem(f"readings_{number}", title(*of.values()), draw)
+        for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "method"])):
+            if rows["group"].nunique() > 1:
+                name, draw = f"reading_grid_{number}", partial(_grid, rows)
+                yield FigureItem(name, f"{title(*of.values())}, by token", draw)
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
@@ -249,3 +258,14 @@ def copied(seen: pd.DataFrame) -> Iterator[Caution]:
                 "retrieves the fact."
             )
             yield Caution(COPIED, str(model), text, numbers={"seen": before, "of": len(rows)})
+
+
+def _grid(rows: pd.DataFrame) -> "Axes":
+    """The accuracy at each group of tokens and layer, above what the embedding alone gives."""
+    from interp.report.figures.lines import matrix
+
+    name, names = "right word first", {"accuracy": "", "embedding": ": embedding alone"}
+    at = rows["group"].map(segment_label)
+    parts = [rows.assign(**{"at": at + end, name: rows[own]}) for own, end in names.items()]
+    each = pd.concat(parts).sort_index(kind="stable")
+    return matrix(each, x="layer", y="at", value=name, n="readings")

@@ -1,5 +1,6 @@
 """What a run of readings shows: tables, figures, cautions, first screen, page."""
 
+import numpy as np
 import pytest
 
 import interp
@@ -17,9 +18,15 @@ def test_every_figure_and_table_can_be_drawn(result):
     tables = [item for item in result.shown if isinstance(item, TableItem)]
     figures = [item for item in result.shown if isinstance(item, FigureItem)]
     assert [item.name for item in tables] == ["reading_table", "retrieval_table"]
-    assert [item.name for item in figures] == ["readings_0", "readings_1"]
+    assert [item.name for item in figures] == [
+        *("readings_0", "readings_1", "reading_grid_0", "reading_grid_1")
+    ]
     for item in figures:
         assert "layer (n = " in item.draw().get_xlabel()
+    grid = figures[2].draw()
+    labels = [label.get_text() for label in grid.get_yticklabels()]
+    assert [label.endswith(": embedding alone") for label in labels] == [False, True] * 2
+    assert np.asarray(grid.images[0].get_array()).shape[0] == 4
 
 
 def test_what_the_embedding_alone_gives_is_a_caution(result):
