@@ -260,9 +260,9 @@ def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
     except ValueError as error:
-        # `place` contains the line number of a single line.
-        alone = isinstance(error, json.JSONDecodeError) and error.lineno == 1
-        at = f"{error.msg}, column {error.colno}" if alone else error
+        at = str(error)
+        if isinstance(error, json.JSONDecodeError) and error.lineno == 1:
+            at = f"{error.msg}, column {error.colno}"  # `place` has the number of a single line
         raise ValueError(f"{place} is not JSON: {at}") from error
 
 
