@@ -184,7 +184,7 @@ REFUSED = {
     "one unknown segment": (
         BY_SEGMENT.replace({"segment": {"premise2": "premise 2"}}),
         ".csv",
-        "line 3: .*segment 'premise 2'",
+        "line 5: .*segment 'premise 2'",
     ),
     "segments twice": (pd.concat([BY_SEGMENT, BY_SEGMENT]), ".csv", "1/follows .*second time"),
     "spans twice": (pd.concat([SPANS, SPANS]), ".csv", "1/follows .*second time"),
