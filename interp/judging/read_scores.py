@@ -22,7 +22,7 @@ from interp.judging.trials import CONTROLS
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.prompts.files import read_rows
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import ANSWER_PREFIX, INSTRUCTION, SYSTEM_PROMPT, Prompt
 from interp.prompts.thought import Span
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, token_segments, token_spans
@@ -194,8 +194,12 @@ def _summed(prompt: Prompt, scores: Sequence[_Score], by: str) -> Iterator[Row]:
     values, labels = np.array([own.score for own in scores]), np.array(segments, dtype=object)
     if by == "segment" and len(set(segments)) < len(segments):
         raise _twice(scores[-1], prompt)
-    if by == "segment" and not prompt.segments.keys() & set(segments):
-        raise UserError(f"{scores[0].where}: {unknown('segment', segments[0], prompt.segments)}")
+    known = rf"template|{'|'.join((SYSTEM_PROMPT, INSTRUCTION, ANSWER_PREFIX))}|shot\d+\w*"
+    around = [own for own in scores if own.segment not in prompt.segments]
+    strange = [own for own in around if not re.fullmatch(known, own.segment or "")]
+    if by == "segment" and strange and not prompt.segments.keys() <= set(segments):
+        told = unknown("segment", strange[0].segment or "", prompt.segments)
+        raise UserError(f"{strange[0].where}: {told}")
     total = np.abs(values).sum()
     for name in [own for own in prompt.segments if own in segments]:
         yield {

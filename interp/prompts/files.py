@@ -4,7 +4,6 @@ Files are not trusted: whatever they contain, the result is rows or a `UserError
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -96,11 +95,9 @@ def read_json(text: str) -> Any:
             surrogate, or it is nested too deeply.
     """
     try:
-        found = DECODER.decode(text)
+        found = _DECODER.decode(text)
         if "\\ud" in text.lower():  # only an escape can write half of a character
             json.dumps(found, ensure_ascii=False).encode()
-    except DoubledKeyError as error:
-        raise ValueError(f"{error}{_line_of_second(error.key, text)}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeEncodeError as error:
@@ -109,44 +106,19 @@ def read_json(text: str) -> Any:
     return found
 
 
-class DoubledKeyError(ValueError):
-    """A key with two values in one object, of which Python would keep the last."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f"{_quoted(key)} is given twice in one object, with different values; remove one"
-        )
-        self.key = key
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; of a key with two values, Python would keep the last."""
     found = dict(pairs)
-    if len(found) < len(pairs):
-        for name, value in pairs:
-            if repr(value) != repr(found[name]):
-                raise DoubledKeyError(name)
+    for name, value in pairs if len(found) < len(pairs) else ():
+        if repr(value) != repr(found[name]):
+            raise ValueError(
+                f"{_quoted(name)} is given twice in one object, as {_quoted(value)} and "
+                f"{_quoted(found[name])}; remove one"
+            )
     return found
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_object)
-"""A JSON decoder that raises a `DoubledKeyError` if an object has two values for a key."""
-
-_BRACE_OR_KEY = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"(\s*:)?')
-
-
-def _line_of_second(key: str, text: str) -> str:
-    """Words that state the line on which a key occurs for the second time in an object."""
-    objects: list[bool] = []
-    for found in _BRACE_OR_KEY.finditer(text):
-        if found[0] == "{":
-            objects.append(False)
-        elif found[0] == "}":
-            objects.pop()
-        elif found[2] and json.loads(f'"{found[1]}"') == key:
-            if objects[-1]:
-                return f" (line {text.count(chr(10), 0, found.start()) + 1})"
-            objects[-1] = True
-    return ""
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def write_table(frame: "pd.DataFrame", file: Path) -> None:
@@ -288,9 +260,9 @@ def _json(place: str, text: str) -> object:
     try:
         return read_json(text)
     except ValueError as error:
-        # `place` contains the line number of a single line.
-        alone = isinstance(error, json.JSONDecodeError) and error.lineno == 1
-        at = f"{error.msg}, column {error.colno}" if alone else error
+        at = str(error)
+        if isinstance(error, json.JSONDecodeError) and error.lineno == 1:
+            at = f"{error.msg}, column {error.colno}"  # `place` has the number of a single line
         raise ValueError(f"{place} is not JSON: {at}") from error
 
 

@@ -77,6 +77,7 @@ def test_segments_around_the_prompt_are_read_over(tmp_path):
     around = [("template", 9.0), ("system_prompt", 9.0), ("shot2", 9.0), ("answer_prefix", 9.0)]
     more = pd.DataFrame(around, columns=["segment", "score"]).assign(prompt=FIRST.text)
     with_more = rows(tmp_path, pd.concat([BY_SEGMENT, more]))
+    assert len(rows(tmp_path, pd.concat([BY_SEGMENT[1:], more]))) == len(BY_SEGMENT) - 1
     assert with_more.drop(columns="share").equals(rows(tmp_path, BY_SEGMENT).drop(columns="share"))
     # As of our own methods, a share is one of the sizes of all scores of the prompt.
     named = with_more[with_more["prompt_id"] == FIRST.id]
@@ -180,6 +181,11 @@ REFUSED = {
     "two things scored": (BY_SEGMENT.assign(token="x"), ".csv", "start and end"),
     "other prompts": (BY_SEGMENT.assign(prompt="x"), ".csv", "none of 1 prompt"),
     "an unknown segment": (line(segment='"premise9"'), ".jsonl", "segment 'premise9'"),
+    "one unknown segment": (
+        BY_SEGMENT.replace({"segment": {"premise2": "premise 2"}}),
+        ".csv",
+        "line 5: .*segment 'premise 2'",
+    ),
     "segments twice": (pd.concat([BY_SEGMENT, BY_SEGMENT]), ".csv", "1/follows .*second time"),
     "spans twice": (pd.concat([SPANS, SPANS]), ".csv", "1/follows .*second time"),
     "spans twice in order": (SPANS.loc[SPANS.index.repeat(2)], ".csv", "second time"),

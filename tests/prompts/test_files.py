@@ -224,10 +224,10 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", '[{"id": 1, "text": "x"},\n {"id": 2, "text": "y",\n "id": 3}]', "line 3"),
-        ("b.json", '{"id": [1], "text": ["x"],\n\n"id": [2]}', "line 3"),
-        ("c.json", '{"id": {"a": 1}, "text": {"a": "{\\"", "b": 1, "a": "x"}}', "line 1"),
-        ("d.json", '[{"id": 1, "text": "x", "\\u0069d": 2}]', "line 1"),
+        ("a.json", '[{"id": 1, "text": "x"},\n {"id": 2, "text": "y",\n "id": 3}]', "as 2 and 3;"),
+        ("b.json", '{"id": [1], "text": ["x"],\n\n"id": [2]}', "as [1] and [2];"),
+        ("c.json", '{"id": {"a": 1}, "text": {"a": "{\\"", "b": 1, "a": "x"}}', "and 'x';"),
+        ("d.json", '[{"id": 1, "text": "x", "\\u0069d": 2}]', "as 1 and 2;"),
         ("a.jsonl", '{"id": 1, "text": "x"}\n{"id": 2, "id": 3, "text": "y"}', "line 2 "),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_key_twice_with_one_value_is_read(tmp_path):
     text = '[{"id": "1", "text": "x", "id": "1"}, {"id": "2", "id": "2", "text": "y"}]'
     assert [row["id"] for row in cells(written(tmp_path, "a.json", text))] == ["1", "2"]
     text = text.replace('"id": "2", "text"', '"id": 2, "text"')
-    with pytest.raises(UserError, match=r"JSON.*'id'.*line 1\b"):
+    with pytest.raises(UserError, match=r"JSON.*'id'.*as '2' and 2;"):
         cells(written(tmp_path, "a.json", text))
 
 
