@@ -178,6 +178,20 @@ def test_a_level_that_weighs_less_has_no_findings_of_its_own():
     assert difference(heavy, light).p == 1.0
 
 
+@pytest.mark.slow
+def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
+    """Clusters of one level weigh six times as much, and one in ten is ever right."""
+    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
+    rng = np.random.default_rng(5)
+    p = []
+    for _ in range(300):
+        hits = rng.binomial(1, 0.1, 40) * rng.integers(1, 7, 40)
+        heavy, light = sums(6 * hits[:20], [36] * 20), sums(hits[20:], [6] * 20)
+        light.index += 100
+        p.append(difference(heavy, light).p)
+    assert (np.array(p) <= 0.05).mean() <= 0.09
+
+
 def test_few_clusters_are_not_tested():
     found = difference(sums([1] * 9, [2] * 9), sums([0] * 9, [2] * 9))
     assert found.difference == 0.5

@@ -74,6 +74,13 @@ def test_signal_detection_by_hand():
     assert re.fullmatch(r"not tested: 8 clusters;.* 10\b.*", result.note)
 
 
+def test_a_model_that_always_says_yes_has_no_sensitivity_and_a_bias_to_yes():
+    result = found(prompts(np.random.default_rng(1)).assign(yes=True))
+    assert result.d_prime == pytest.approx(0.0)
+    assert result.bias < -2
+    assert result.chance_yes_rate == result.independent_sides == 0.0
+
+
 def test_weights_are_those_of_the_shares():
     trials = prompts(np.random.default_rng(2), weights=True)
     own = trials[trials["positive"]]
