@@ -150,6 +150,13 @@ def test_soft_accuracy_by_hand(questions):
     assert soft["error"].tolist() == [""] * len(questions)
 
 
+def test_the_options_tokens_are_recorded(questions):
+    model = tiny_model("llama")
+    options = collect(bind(SoftScore(), model), questions[:1])["option_probabilities"]
+    for name, tokens in zip(options["option"], options["token_ids"], strict=True):
+        assert model.tokenizer.decode(list(tokens)).strip().startswith(name[0])
+
+
 def test_small_probabilities_do_not_vanish(questions, monkeypatch):
     """Both answers at a probability that fp64 cannot hold still have a share each."""
     model = tiny_model("llama")
