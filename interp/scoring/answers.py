@@ -117,7 +117,7 @@ def predict(model: Model, batch: Batch, answer_tokens: LookUp) -> Predictions:
 
 @dataclass(frozen=True, slots=True)
 class PromptPass:
-    """Passes over prompts, behind which their whole answers are still to be read."""
+    """A pass over prompts, behind which their whole answers are still to be read."""
 
     model: Model
     batch: Batch
@@ -125,23 +125,7 @@ class PromptPass:
     logits: Float[Tensor, "batch vocabulary"]
     embeddings: Float[Tensor, "batch token size"] | None
     past: tuple[Cache, ...]
-    """The cache of each pass, with the keys and values of its prompts; none to read them again."""
-
-    @classmethod
-    def joined(cls, batch: Batch, passes: Sequence["PromptPass"]) -> "PromptPass":
-        """Passes over the next prompts of a batch each, as one, so their answers are read together.
-
-        Their caches must all be made of the same keys and values (`gathered`).
-        """
-        past = tuple(chain.from_iterable(own.past for own in passes))
-        return cls(
-            passes[0].model,
-            batch,
-            tuple(chain.from_iterable(own.answers for own in passes)),
-            torch.cat([own.logits for own in passes]),
-            None,
-            past if len(past) == len(passes) else (),
-        )
+    """The cache of the pass, with the keys and values of its prompts; none to read them again."""
 
     def predictions(self) -> Predictions:
         """The predictions, after a pass over the tokens of whole answers if there are any."""

@@ -6,7 +6,7 @@ right-aligned as in a plain batch, with unchanged positions, padding and sliding
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -30,9 +30,7 @@ from interp.reading.shared_batches import (
     shared_tokens,
 )
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
-from interp.scoring.answer_tokens import AnswerTokens
-from interp.scoring.answers import LookUp, Predictions, PromptPass, predict, read_prompts
-from interp.scoring.whole_answers import rows_behind
+from interp.scoring.answers import LookUp, Predictions, predict, read_prompts
 
 _Result = TypeVar("_Result")
 
@@ -76,42 +74,11 @@ def predict_batch(
     states, places = _read_prefixes(CausalReader(model), batch.prefixes, last)
     last.tokens, last.states, last.places = _tokens_of(batch.prefixes), states, places
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
-    for group in _groups(batch, answers):
-        passes = []
-        for part in group:
-            prompts, own = _prompts_of(batch, part), answers[part.start : part.end]
-            follows = any(tokens.ways for tokens in own)
-            past = gathered(states, _source(batch, part, places), kept=follows)
-            passes.append(read_prompts(model, prompts, own, past=past))
-        together = _prompts_of(batch, replace(group[-1], start=group[0].start))
-        yield together, PromptPass.joined(together, passes).predictions()
-
-
-GROUP_COLUMNS = 3 * 2**10
-"""Largest number of columns, over all rows, behind which the whole answers of several parts are
-read together. On a CPU (hidden size 256, 4 layers, one thread), scoring took 1.04 times as long if
-parts were read one by one, and 1.12 times as long with twice as many columns, since memory for
-their keys and values was then taken from the system in each layer.
-"""
-
-
-def _groups(batch: SharedBatch, answers: Sequence[AnswerTokens]) -> Iterator[list[BatchPart]]:
-    """Consecutive parts whose whole answers are read together; parts without any are alone.
-
-    The few tokens behind the prompts of a part alone would make a pass that takes much longer for
-    each token.
-    """
-    group: list[BatchPart] = []
-    columns = 0
     for part in batch.parts:
-        width = len(batch.prompts[part.end - 1])
-        rows = sum(rows_behind(own.ways) for own in answers[part.start : part.end])
-        if group and not 0 < rows * width <= GROUP_COLUMNS - columns:
-            yield group
-            group, columns = [], 0
-        group.append(part)
-        columns += rows * width if rows else GROUP_COLUMNS
-    yield group
+        prompts, own = _prompts_of(batch, part), answers[part.start : part.end]
+        follows = any(tokens.ways for tokens in own)
+        past = gathered(states, _source(batch, part, places), kept=follows)
+        yield prompts, read_prompts(model, prompts, own, past=past).predictions()
 
 
 def _tokens_of(prefixes: Prefixes) -> list[Tokens]:

@@ -100,11 +100,6 @@ def longest_row(ways: tuple[Way, ...]) -> int:
     return max(map(len, _steps(ways).rows), default=0)
 
 
-def rows_behind(ways: tuple[Way, ...]) -> int:
-    """The number of rows of tokens that are read behind a prompt."""
-    return len(_steps(ways).rows)
-
-
 def cache_for(model: Model, tokens: int, *, past: Cache | None = None) -> tuple[Cache, ...]:
     """The cache of a pass behind which other tokens follow; none if they need whole passes.
 
