@@ -146,6 +146,20 @@ def test_the_rarest_answers_make_up_a_tenth():
     assert tables.rarest(golds[golds != "b"]) == ["d", "c"]
 
 
+def test_the_long_tail_is_that_of_questions_without_demonstrations_in_natural_language():
+    asked = [text("uncle", correct=True) for _ in range(9)]
+    other = {"gold": "rare", "correct": True}
+    results = results_of(
+        *asked,
+        text("x", gold="rare"),
+        text("x", shots="yes", **other),
+        text("x", form="logic", **other),
+    )
+    table = tables.long_tail(results).set_index("instances")
+    assert table["few"].to_dict() == {"all": 0.9, "long tail": 0.0}
+    assert table["n"].to_dict() == {"all": 10, "long tail": 1}
+
+
 def test_measured_and_published_stand_in_different_rows():
     results = results_of(
         text("uncle", correct=True, rules="few"),
