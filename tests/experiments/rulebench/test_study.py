@@ -140,6 +140,15 @@ def test_thoughts_compare_the_factual_settings_with_demonstrations():
     assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
 
 
+def test_factual_and_changed_rules_are_compared_in_sets_that_have_both():
+    asked = {"shots": "yes", "thought": "yes"}
+    changed = text("x", version="counterfactual", **asked)
+    results = results_of(text("x", correct=True, **asked), changed, text("x", set="deer", **asked))
+    table = tables.versions(tables.accuracy(results).frame).set_index("version")
+    assert table["clutrr.few"].to_dict() == {"factual": 1.0, "counterfactual": 0.0}
+    assert "deer.few" not in table
+
+
 def test_the_rarest_answers_make_up_a_tenth():
     golds = pd.Series(["a"] * 60 + ["b"] * 31 + ["c"] * 5 + ["d"] * 4)
     assert tables.rarest(golds) == ["d", "c", "b"]
