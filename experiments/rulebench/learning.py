@@ -104,7 +104,7 @@ class RuleFollowing(TrainSpec):
         texts = tables["completions"].set_index("prompt_id")["correct"].astype(bool)
         noise_of = {p.id: sum(name.startswith("noise") for name in p.segments) for p in prompts}
         right = texts[list(noise_of)]
-        by_noise = right.groupby(noise_of).mean()
+        by_noise = right.groupby(list(noise_of.values())).mean()
         scores = {"prompts": float(len(right)), "accuracy": float(right.mean())}
         return scores | {f"accuracy with {n} noise": share for n, share in by_noise.items()}
 
