@@ -48,6 +48,11 @@ class _Item(_Schema):
     rule: Annotated[tuple[int | str], Field(strict=False)]
     positive_: bool | None = None
 
+    def gold(self, kind: kinds.QuestionKind) -> str:
+        """The answer to a question of this kind; a UserError if it is none."""
+        given = getattr(self, kind.field)
+        return kind.gold("" if given is None else str(given))
+
 
 class _Rule(_Schema):
     id: _Text
@@ -56,12 +61,27 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """A folder whose kind of question is not yet known: items by position, such as "0007"."""
+    """What a folder has, whose kind of question is not yet known."""
 
-    part: Part
+    file: str
+    """The data, as messages name them."""
     items: Mapping[str, _Item]
+    """By position, such as "0007"."""
     rules: Mapping[str, kinds.Rule]
-    problems: tuple[str, ...]
+    problems: list[str]
+
+    def version(self, kind: kinds.QuestionKind) -> kinds.Version:
+        """The questions; items without a golden rule or an answer become problems."""
+        items = []
+        for position, given in self.items.items():
+            rule = str(given.rule[0])
+            try:
+                if rule not in self.rules:
+                    raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
+                items.append(kinds.Item(position, given.input, given.gold(kind), rule))
+            except UserError as error:
+                self.problems.append(f"{self.file}, item {int(position)}: {error}")
+        return kinds.Version(tuple(items), self.rules)
 
 
 S = TypeVar("S", bound=_Schema)
@@ -99,8 +119,8 @@ def read_set(folder: Path, *, skip_broken: bool = False, part: Part = "test") ->
         paths["counterfactual"] = other
     found = {of: _read(path, part) for of, path in paths.items()}
     kind = _recognized(folder, next(iter(found.values())))
-    problems: list[str] = []
-    versions = {of: _version(paths[of], each, kind, problems) for of, each in found.items()}
+    versions = {of: each.version(kind) for of, each in found.items()}
+    problems = [line for each in found.values() for line in each.problems]
     if problems and not skip_broken:
         raise UserError(listed(problems))
     for of, version in versions.items():
@@ -127,12 +147,6 @@ def part_to_train_on(folder: Path) -> Part:
 
 def _data(part: Part) -> str:
     return f"{part}_data.json"
-
-
-def _rules(folder: Path, part: Part) -> str:
-    """The file with the rules of a part: its own file, or else that of the test set."""
-    own = f"{part}_rule.json"
-    return own if (folder / own).is_file() else RULES
 
 
 def _is_counterfactual(folder: Path) -> bool:
@@ -162,31 +176,8 @@ def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
 
 def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
     with suppress(UserError):
-        return all(kind.gold(str(getattr(item, kind.field))) for item in found.items.values())
+        return all(item.gold(kind) for item in found.items.values())
     return False
-
-
-def _version(
-    folder: Path, found: _Found, kind: kinds.QuestionKind, problems: list[str]
-) -> kinds.Version:
-    """Items without a golden rule or a gold answer are reported."""
-    items = []
-    problems += found.problems
-    for position, given in found.items.items():
-        rule = str(given.rule[0])
-        try:
-            if rule not in found.rules:
-                raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-            items.append(
-                kinds.Item(position, given.input, kind.gold(str(getattr(given, kind.field))), rule)
-            )
-        except UserError as error:
-            problems.append(f"{_where(folder, found.part, position)}: {error}")
-    return kinds.Version(tuple(items), found.rules)
-
-
-def _where(folder: Path, part: Part, position: str) -> str:
-    return f"{folder.name}/{_data(part)}, item {int(position)}"
 
 
 def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
@@ -200,20 +191,19 @@ def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
 
 def _read(folder: Path, part: Part) -> _Found:
     problems: list[str] = []
-    items = {}
-    for number, element in enumerate(_parsed(folder / _data(part), list, "list of items"), start=1):
-        position = f"{number:04d}"
-        given = _checked(_Item, element, _where(folder, part, position), problems)
-        if given is not None:
-            items[position] = given
-    rules = {}
-    for id_, element in _parsed(folder / _rules(folder, part), dict, "object of rules").items():
-        where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
+    own = f"{part}_rule.json"  # or else the rules of the test set
+    data, rules = _data(part), own if (folder / own).is_file() else RULES
+    items, known = {}, {}
+    for number, element in enumerate(_parsed(folder / data, list, "list of items"), start=1):
+        where = f"{folder.name}/{data}, item {number}"
+        if item := _checked(_Item, element, where, problems):
+            items[f"{number:04d}"] = item
+    for id_, element in _parsed(folder / rules, dict, "object of rules").items():
+        where = f"{folder.name}/{rules}, rule {shortened(id_, 60)!r}"
         given = {**element, "id": id_} if isinstance(element, dict) else element
-        rule = _checked(_Rule, given, where, problems)
-        if rule is not None:
-            rules[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
-    return _Found(part, items, rules, tuple(problems))
+        if rule := _checked(_Rule, given, where, problems):
+            known[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
+    return _Found(f"{folder.name}/{data}", items, known, problems)
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:

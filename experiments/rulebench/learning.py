@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -102,21 +101,19 @@ class RuleFollowing(TrainSpec):
         self, prompts: Sequence[Prompt], tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
         """Accuracy, overall and by noise rules; a question that could not be measured is wrong."""
-        texts = tables["completions"].set_index("prompt_id")
-        right = {prompt.id: bool(texts.loc[prompt.id, "correct"]) for prompt in prompts}
-        scores = {"prompts": float(len(right)), "accuracy": fmean(right.values())}
+        texts = tables["completions"].set_index("prompt_id")["correct"].astype(bool)
         noise_of = {p.id: sum(name.startswith("noise") for name in p.segments) for p in prompts}
-        for noise in sorted({*self.noise} & {*noise_of.values()}):
-            own = [right[id_] for id_, number in noise_of.items() if number == noise]
-            scores[f"accuracy with {noise} noise"] = fmean(own)
-        return scores
+        right = texts[list(noise_of)]
+        by_noise = right.groupby(list(noise_of.values())).mean()
+        scores = {"prompts": float(len(right)), "accuracy": float(right.mean())}
+        return scores | {f"accuracy with {n} noise": share for n, share in by_noise.items()}
 
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
         return tuple(
-            Setting(quantity="few", noise=noise, thought=self.thought)
-            if noise
-            else Setting(quantity="golden", thought=self.thought)
+            Setting(
+                quantity="few" if noise else "golden", noise=noise or None, thought=self.thought
+            )
             for noise in dict.fromkeys(self.noise)
         )
 

@@ -36,7 +36,7 @@ class Example:
 
     question: str
     golden: Rule
-    noise: tuple[Rule, ...]
+    noise: Sequence[Rule]
     steps: str
     answer: str
 
@@ -53,11 +53,9 @@ def examples(kind: QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
     made = []
     for one in json.loads(text)[name]:
         if told := one.get("counterfactual" if counterfactual else "factual"):
-            rules = told.get("rules", one["rules"])
-            golden, *noise = (Rule(str(number), rule) for number, rule in enumerate(rules))
-            made.append(
-                Example(one["question"], golden, tuple(noise), told["steps"], told["answer"])
-            )
+            texts = told.get("rules", one["rules"])
+            golden, *noise = (Rule(str(number), rule) for number, rule in enumerate(texts))
+            made.append(Example(one["question"], golden, noise, told["steps"], told["answer"]))
     return made
 
 
@@ -243,8 +241,7 @@ def to_prompt(
             "set": rule_set.name,
             "rules": setting.rules,
             "form": "logic" if setting.logic else "natural",
-            "shots": "yes" if setting.shots else "no",
-            "thought": "yes" if setting.thought else "no",
+            **{name: "yes" if getattr(setting, name) else "no" for name in ("shots", "thought")},
             "version": "counterfactual" if setting.counterfactual else "factual",
             "rule": _key(rule_set, version, item),
             "golden_rule": "golden" if rules else "",
@@ -290,20 +287,14 @@ def _rules(rules: Sequence[Rule], golden: Rule, *, logic: bool) -> Iterator[Part
         yield None, "\n"
 
 
-_ANYWAY = "Follow it, even where it contradicts what you know. "
-_ONE_FITS = f"Exactly one of the rules fits the question. {_ANYWAY}"
-_FOLLOW = {
-    "no": "",
-    "golden": f"The rule fits the question. {_ANYWAY}",
-    "few": _ONE_FITS,
-    "all": _ONE_FITS,
-}
+_FOLLOW = "fits the question. Follow it, even where it contradicts what you know. "
 
 
 def _instruction(kind: QuestionKind, setting: Setting, labels: Sequence[str]) -> str:
     listed = kind.asked_for.replace("{labels}", "、".join(labels))
     answer = f'"{PREFIX}" and {listed}.'
-    follow = _FOLLOW[setting.quantity]
+    which = "The rule" if setting.quantity == "golden" else "Exactly one of the rules"
+    follow = "" if setting.quantity == "no" else f"{which} {_FOLLOW}"
     if setting.thought:
         return f"{follow}Say which rule fits, apply it step by step, and end with {answer}"
     return f"{follow}Reply with {answer}"

@@ -71,12 +71,6 @@ def accuracy(results: Results, *factors: str) -> pd.DataFrame:
     return accuracies(results, *factors).frame
 
 
-def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
-    """The rows of `accuracy` for pairs both of whose sides are answered correctly."""
-    table = accuracy(results, *factors)
-    return table[table["measure"] == "paired"].drop(columns="measure")
-
-
 def composition(results: Results) -> pd.DataFrame:
     """The composition of the sample, one row per rule and entity group (Figure 2)."""
     factors = ["rule", "entity_group"]
@@ -183,7 +177,6 @@ def contrasts(results: Results) -> pd.DataFrame:
 def phrasing_section(results: Results) -> Section:
     """Figures 7 and 8."""
     by_phrasing, by_verb = accuracy(results, "phrasing"), accuracy(results, "question_verb")
-    names = dict(zip(SIDES, ("rulebreakers", "non_rulebreakers"), strict=True))
     return Section(
         "Phrasings",
         "yn asks for Yes or No, tf for True or False.",
@@ -196,12 +189,12 @@ def phrasing_section(results: Results) -> Section:
             ),
             *(
                 FigureItem(
-                    f"figure8_{name}",
-                    f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
+                    f"figure8_{side}s",
+                    f"Accuracy on {name}s by the question's verb (Figure 8)",
                     partial(_draw_verbs, by_verb, side=side),
                     _POINTS,
                 )
-                for side, name in names.items()
+                for side, name in _SIDES.items()
             ),
             TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
             TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),

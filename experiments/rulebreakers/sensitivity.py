@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.extend import figures, page, statistics
-from interp_experiments.rulebreakers.accuracy import paired_accuracy
+from interp_experiments.rulebreakers.accuracy import accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 
@@ -101,7 +101,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
         weight=WEIGHT,
     )
     separate = separate.drop(columns="clusters").rename(columns={"note": "note_auroc"})
-    paired = paired_accuracy(results)[["model", "accuracy", "low", "high"]]
+    paired = accuracy(results).query("measure == 'paired'")[["model", "accuracy", "low", "high"]]
     paired.columns = pd.Index(["model", "paired_accuracy", "paired_low", "paired_high"])
     first = ["model", "finding", *shares, "p", "p_holm"]
     counts = ["model", "pairs", "clusters", "note", "family", "family_size"]

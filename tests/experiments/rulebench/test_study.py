@@ -55,13 +55,15 @@ def test_accuracy_counts_what_has_no_answer_as_wrong():
         text("aunt"),
         text("?", outcome="unparsed"),
         text("sorry", outcome="refused"),
+        text("sorry", outcome="refused", set="deer"),
     )
-    (cell,) = tables.accuracy(results).frame.to_dict("records")
+    cell, refused = tables.accuracy(results).frame.to_dict("records")
     assert (cell["accuracy"], cell["n"]) == (0.25, 4)
     assert (cell["unparsed"], cell["refused"]) == (0.25, 0.25)
     assert cell["accuracy_unrefused"] == pytest.approx(1 / 3)
     assert cell["low"] < 0.25 < cell["high"]
     assert cell["golden_rules"] == 4
+    assert refused["accuracy"] == 0 and np.isnan(refused["accuracy_unrefused"])
 
 
 def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
@@ -74,11 +76,6 @@ def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
     assert (alike["accuracy"], alike["n"], alike["golden_rules"]) == (0.5, 96, 12)
     assert (alike["low"], alike["high"]) == pytest.approx((0.24, 0.76), abs=0.03)
     assert alike["high"] - alike["low"] > 2 * (apart["high"] - apart["low"])
-
-
-def test_without_any_answer_that_is_not_refused_the_accuracy_of_those_is_undefined():
-    (cell,) = tables.accuracy(results_of(text("no", outcome="refused"))).frame.to_dict("records")
-    assert cell["accuracy"] == 0 and np.isnan(cell["accuracy_unrefused"])
 
 
 def test_failures_are_shares_of_the_wrong_texts_of_the_counterfactual_version():
@@ -143,10 +140,33 @@ def test_thoughts_compare_the_factual_settings_with_demonstrations():
     assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
 
 
+def test_factual_and_changed_rules_are_compared_in_sets_that_have_both():
+    asked = {"shots": "yes", "thought": "yes"}
+    changed = text("x", version="counterfactual", **asked)
+    results = results_of(text("x", correct=True, **asked), changed, text("x", set="deer", **asked))
+    table = tables.versions(tables.accuracy(results).frame).set_index("version")
+    assert table["clutrr.few"].to_dict() == {"factual": 1.0, "counterfactual": 0.0}
+    assert "deer.few" not in table
+
+
 def test_the_rarest_answers_make_up_a_tenth():
     golds = pd.Series(["a"] * 60 + ["b"] * 31 + ["c"] * 5 + ["d"] * 4)
     assert tables.rarest(golds) == ["d", "c", "b"]
     assert tables.rarest(golds[golds != "b"]) == ["d", "c"]
+
+
+def test_the_long_tail_is_that_of_questions_without_demonstrations_in_natural_language():
+    asked = [text("uncle", correct=True) for _ in range(9)]
+    other = {"gold": "rare", "correct": True}
+    results = results_of(
+        *asked,
+        text("x", gold="rare"),
+        text("x", shots="yes", **other),
+        text("x", form="logic", **other),
+    )
+    table = tables.long_tail(results).set_index("instances")
+    assert table["few"].to_dict() == {"all": 0.9, "long tail": 0.0}
+    assert table["n"].to_dict() == {"all": 10, "long tail": 1}
 
 
 def test_measured_and_published_stand_in_different_rows():
@@ -199,16 +219,12 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     assert set(fifth["trained_on"]) == {"kinship", "the set itself"}
 
 
-def test_without_tuned_models_there_is_no_section_on_them():
-    cells = tables.accuracy(results_of(text("uncle", correct=True))).frame
-    assert not list(tuning_sections(cells, []))
-
-
 @pytest.mark.parametrize("trained_on, there, lacking", [("string-game", 3, 5), ("kinship", 5, 3)])
 def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
     trained_on, there, lacking
 ):
     cells = tables.accuracy(results_of(text("uncle", correct=True))).frame
+    assert not list(tuning_sections(cells, []))
     (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
     assert [item.name for item in section.items] == [f"table{there}"]
     assert set(section.items[0].frame["source"]) == {"measured", "published"}

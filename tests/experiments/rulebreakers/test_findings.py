@@ -74,5 +74,7 @@ def test_models_that_reject_most_counterparts_and_lost_pairs_are_said(results):
     assert [(own.kind, own.model) for own in found] == [(LEFT_OUT, MODELS[0]), (LEFT_OUT, "")]
     assert found[0].numbers["accepted"] == 0
     assert set(void_models(found)) == {MODELS[0]}
+    silent = study_cautions(replace(results, answers=results.answers.assign(answer="")))
+    assert {own.model for own in silent if own.numbers.get("no_answer") == 1} == {*MODELS}
     drawn = results.drawn["entity_pair"].nunique()
     assert found[1].numbers == {"left_out": drawn - 3, "drawn": drawn}
