@@ -38,15 +38,19 @@ class Estimated:
     def item(self) -> TableItem:
         """The table for terminal, page and files."""
         table, frame = self.table, self.frame
-        own = {} if table.headline is None else table.headline.where
-        where = {name: value for name, value in own.items() if name not in table.split}
-        told = _with_values(frame, where)
+        told = _with_values(frame, self._where)
         parts = grouped(told, table.split) if table.split else [({}, told)]
         first = [(of, self._first(rows)) for of, rows in parts]
-        narrow = [(self._title(of), self.narrow(rows, [*of, *where])) for of, rows in first]
+        narrow = [(self._title(of), self.narrow(rows, [*of, *self._where])) for of, rows in first]
         cut = bool(table.ranked and table.most and first)
         shown = pd.concat([rows for _, rows in first]) if cut else frame
         return TableItem(table.name, table.title, frame, self.note, narrow, display=shown)
+
+    @property
+    def _where(self) -> Mapping[str, object]:
+        """What the rows have in common that headlines of all parts may be about."""
+        own = {} if self.table.headline is None else self.table.headline.where
+        return {name: value for name, value in own.items() if name not in self.table.split}
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of one part that a terminal shows."""
@@ -129,14 +133,16 @@ class Estimated:
                 shown = title.format(**of)
                 yield headline(known, shown, value=name, interval=ends, n=n, unit=unit)
 
-    def links(self, more: pd.DataFrame | None = None) -> Iterator[Number]:
+    def links(self) -> Iterator[Number]:
         """The value of each number in each pair, by row; of large tables, of the rows shown.
 
-        The trials need a column pair_id. `more` are further rows of the frame, such as those of a
-        figure.
+        If headlines are about some rows alone, as figures are, these rows lead to pairs, too. The
+        trials need a column pair_id.
         """
-        table = self.table
-        shown = pd.concat([self.item.on_page, more]).drop_duplicates(by := [*table.by])
+        table, shown, by = self.table, self.item.on_page, [*self.table.by]
+        if self._where:
+            told = _with_values(self.frame, self._where)
+            shown = pd.concat([shown, told]).drop_duplicates(by)
         numbers = [number for number in table.numbers if number.interval]
         # Of a table with more numbers, only the main one leads to pairs.
         if len(shown) * len(numbers) > 2000:

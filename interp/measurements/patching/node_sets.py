@@ -78,7 +78,7 @@ def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
 
 def _areas(rows: pd.DataFrame) -> dict[str, object]:
     """The areas of one pair's curve, NaN where it is undefined, and what is known of the pair."""
-    about = rows.iloc[0][["recognized", "cluster"]].to_dict()
+    about = {name: rows[name].iloc[0] for name in ("recognized", "cluster")}
     if not (abs(rows["gap"].iloc[0]) >= LEAST_GAP and rows["normalized"].notna().all()):
         return {**about, "cpr": np.nan, "cmd": np.nan}
     shares = np.r_[0.0, rows["cells"] / rows["of_cells"]]

@@ -127,8 +127,7 @@ class Patches(PairResult):
 
     def browser(self) -> Browser:
         """With the pair's metrics, grids of effects, and the effect in each cell."""
-        every = self._effects[self._effects["recognized"] == "all"]
-        return self.browsed(partial(patch_panels, self.measured), self.estimated[0].links(every))
+        return self.browsed(partial(patch_panels, self.measured))
 
     def meaning(self) -> str:
         """What an effect is, and which sign it has if a patch brings about the other answer."""
