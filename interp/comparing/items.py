@@ -112,8 +112,8 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     rows = pd.DataFrame(log.rows, columns=Scored._fields, dtype=object)
     if wanted := {*filters} & {*rows["filter"]}:
         rows = rows[rows["filter"].isin({*wanted, ""})]
-    own = rows["task"] + "/" if tasks else ""
-    rows.index = pd.Index(own + rows["item"]).str.removeprefix("/")
+    tasked = (rows["task"] + "/" + rows["item"]).str.removeprefix("/")
+    rows.index = pd.Index(tasked if tasks else rows["item"])
     draws = pd.MultiIndex.from_arrays([rows.index, rows["epoch"], rows["filter"]])
     twice = {*rows.index[draws.duplicated(keep=False)]}
     first = rows[~rows.index.duplicated() & ~rows.index.isin(twice)]

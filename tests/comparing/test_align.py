@@ -66,6 +66,11 @@ def test_ids_in_numbers_and_in_text_are_the_same(kinds, tmp_path):
     assert both(*files)[1] == [ALL, ALL]
 
 
+def test_ids_may_be_paths(tmp_path):
+    ids = [*map("/{}".format, range(19)), "0"]
+    assert both(*(rows(tmp_path / name, ids) for name in ("a.json", "b.json")))[1] == [{*ids}] * 2
+
+
 def test_items_of_one_log_alone_are_counted(tmp_path):
     found, _ = both(table(tmp_path / "a.csv", YES[:15]), table(tmp_path / "b.csv", NO))
     assert says(found.said[:1], 15, 0, "a", 5, "b")
