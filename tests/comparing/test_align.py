@@ -134,7 +134,9 @@ def test_other_documents_under_the_same_ids_are_refused(tmp_path):
 def test_a_field_names_the_clusters(tmp_path):
     files = pair(tmp_path, herd=[f"h{n // 2}" for n in range(20)])
     assert both(*files)[0].differences.frame["clusters"].tolist() == [20]
-    assert both(*files, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
+    one_that_has_it = [samples(tmp_path / "plain.jsonl", NO), files[1]]
+    for logs in (files, one_that_has_it):
+        assert both(*logs, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
     with pytest.raises(UserError, match=r"'cow'.*herd"):
         compared(files, cluster="cow")
 
@@ -160,7 +162,7 @@ def test_what_all_share_or_few_clusters_leave_the_item_as_unit(clusters, tmp_pat
     stems = [f"{STORY}number {n % clusters} of them." for n in range(20)]
     found, _ = both(*pair(tmp_path, passage=stems))
     assert found.differences.frame["clusters"].tolist() == [20]
-    assert says(found.said, 2, "few") is (clusters == 2)
+    assert says(found.said, clusters, "few") is (clusters == 2)
 
 
 def test_equal_fields_of_other_questions_pair_nothing(tmp_path):
