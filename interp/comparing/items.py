@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -125,8 +125,9 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     keys = [scores.index, of_filter]
     means = scores.groupby(keys, sort=False).mean().unstack(sort=False).dropna(axis=1, how="all")
     several = means.columns.get_level_values(0).duplicated(keep=False)
-    filter_of, notes = {}, {}
-    for (metric, own), more in zip(means, several, strict=True):
+    filter_of: dict[str, str] = {}
+    notes: dict[str, Any] = {}
+    for (metric, own), more in zip([*means.columns], several, strict=True):
         name = f"{metric},{own}" if more else str(metric)
         filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
         notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
