@@ -94,11 +94,11 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
         log.cluster = dependence_factor(run.record.run.system) or "pair_id"
         answers["correct"] = answers["correct"].astype(float)
         words = answers.fillna({"answer": "", "error": ""}).set_index("prompt_id")
-        given, none = words.T.to_dict("list"), ["", math.nan, ""]
+        given: dict[Any, Any] = words.T.to_dict("list")
         for row in run.table("prompts").to_dict("records"):
-            answer, score, error = given.get(row["prompt_id"], none)
+            answer, score, error = given.get(row["prompt_id"], ("", math.nan, ""))
             fields = {str(name): value for name, value in row.items()}
-            told = {"target": row["gold"], "answer": answer, "failed": error != ""}
+            told: dict[str, Any] = {"target": row["gold"], "answer": answer, "failed": error != ""}
             log.rows.append(
                 Scored(row["prompt_id"], row["text"], {"correct": score}, fields, **told)
             )
