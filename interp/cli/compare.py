@@ -89,21 +89,15 @@ def _print_difference(
     if len(folders) == 1:
         there = [*found[0][0].models()]
         names = names or (there if len(there) == 2 else ())
-        if len(names) == 1:
-            raise UserError(
-                f"got one model ({names[0]}) of one folder; expected two models, or two folders"
-            )
         folders, found = [*folders] * 2, [*found] * 2
     runs = [run for run, _ in found]
     asked: Sequence[str | None] = names if len(names) == 2 else [*names, None][:1] * 2
     models = [_model(*own) for own in zip(runs, asked, folders, strict=True)]
     if (folders[0], models[0]) == (folders[1], models[1]):
-        if asked[0] is None:
-            raise UserError(
-                f"{folders[0]} holds a single model, {models[0]}; expected a folder with two "
-                "models, or two folders of runs on the same prompts"
-            )
-        raise UserError(f"{models[0]} in {folders[0]} is named twice; name two different models")
+        raise UserError(
+            f"{models[0]} in {folders[0]} is compared with itself; expected two models of one "
+            "folder, or two folders of runs on the same prompts"
+        )
     cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
@@ -161,17 +155,15 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
-    texts_a, texts_b = (table.set_index("prompt_id")["text"] for table in (a, b))
-    alone = [
-        len(one.index.difference(other.index))
-        for one, other in ((texts_a, texts_b), (texts_b, texts_a))
-    ]
+    a, b = (prompts[["prompt_id", "text"]] for prompts in (a, b))
+    both = a.merge(b, "outer", on="prompt_id", suffixes=("_a", "_b"), indicator="where")
+    alone = [int((both["where"] == where).sum()) for where in ("left_only", "right_only")]
     if any(alone):
         raise UserError(
             f"the prompts differ: {alone[0]:,} are only in the first run, and {alone[1]:,} are "
             "only in the second; compare runs with the same --system, --limit, --seed and --data"
         )
-    if changed := int((texts_a != texts_b.loc[texts_a.index]).sum()):
+    if changed := int((both["text_a"] != both["text_b"]).sum()):
         raise UserError(
             f"{changed:,} prompts have the same id but different text; expected identical prompts"
         )

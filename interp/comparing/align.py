@@ -148,7 +148,7 @@ def _pairs_by_text(known: Items, here: Items) -> dict[str, str]:
 
 def _once(items: Items) -> pd.DataFrame:
     """The texts that only one item has, with its name, by kind."""
-    rows = []
+    rows: list[tuple[str, str, str]] = []
     for name, item in items.items():
         rows += [("asked", _plain(item), name), ("document", item.document, name)]
         rows += [("field", text, name) for text in _fields(item)]
@@ -197,7 +197,8 @@ def values_of(
     Raises:
         UserError: no item has it.
     """
-    items, values = every(sides), {}
+    items = every(sides)
+    values: dict[str, str] = {}
     for side in reversed(sides):
         of_side = {name: item.fields.get(column) for name, item in side.items.items()}
         values |= {

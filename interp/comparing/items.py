@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -94,11 +94,11 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
         log.cluster = dependence_factor(run.record.run.system) or "pair_id"
         answers["correct"] = answers["correct"].astype(float)
         words = answers.fillna({"answer": "", "error": ""}).set_index("prompt_id")
-        given, none = words.T.to_dict("list"), ["", math.nan, ""]
+        given: dict[Any, Any] = words.T.to_dict("list")
         for row in run.table("prompts").to_dict("records"):
-            answer, score, error = given.get(row["prompt_id"], none)
+            answer, score, error = given.get(row["prompt_id"], ("", math.nan, ""))
             fields = {str(name): value for name, value in row.items()}
-            told = {"target": row["gold"], "answer": answer, "failed": error != ""}
+            told: dict[str, Any] = {"target": row["gold"], "answer": answer, "failed": error != ""}
             log.rows.append(
                 Scored(row["prompt_id"], row["text"], {"correct": score}, fields, **told)
             )
@@ -112,8 +112,8 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     rows = pd.DataFrame(log.rows, columns=Scored._fields, dtype=object)
     if wanted := {*filters} & {*rows["filter"]}:
         rows = rows[rows["filter"].isin({*wanted, ""})]
-    own = rows["task"] + "/" if tasks else ""
-    rows.index = pd.Index(own + rows["item"]).str.removeprefix("/")
+    tasked = (rows["task"] + "/" + rows["item"]).str.removeprefix("/")
+    rows.index = pd.Index(tasked if tasks else rows["item"])
     draws = pd.MultiIndex.from_arrays([rows.index, rows["epoch"], rows["filter"]])
     twice = {*rows.index[draws.duplicated(keep=False)]}
     first = rows[~rows.index.duplicated() & ~rows.index.isin(twice)]
@@ -125,8 +125,9 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     keys = [scores.index, of_filter]
     means = scores.groupby(keys, sort=False).mean().unstack(sort=False).dropna(axis=1, how="all")
     several = means.columns.get_level_values(0).duplicated(keep=False)
-    filter_of, notes = {}, {}
-    for (metric, own), more in zip(means, several, strict=True):
+    filter_of: dict[str, str] = {}
+    notes: dict[str, Any] = {}
+    for (metric, own), more in zip([*means.columns], several, strict=True):
         name = f"{metric},{own}" if more else str(metric)
         filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
         notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()

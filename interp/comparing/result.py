@@ -38,26 +38,33 @@ class Logs(InMemory):
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
-        found, rows, scores = self._compared, [], []
-        for side in found.sides:
-            read = outputs_of_log(side.log.archive) if side.log.archive else ()
-            written = {(own.prompt_id, str(own.draw + 1)): own.text for own in read}
-            for name, item in side.items.items():
-                answer = written.get((item.item, item.epoch)) or item.answer
-                text = "\n\n".join(filter(None, [item.text, answer]))
-                rows.append((f"{name} ({side.name})", name, side.name, text, item.target, 1.0))
-        columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        items = pd.DataFrame(rows, columns=columns).set_index("pair_id", drop=False)
-        items = found.factors.join(items, how="inner")[[*columns, *found.factors]]
-        for metric, names in found.metrics.items():
-            for side, own in zip(found.sides, names, strict=True):
-                shared = side.scores[own][side.scores.index.isin(found.factors.index)]
-                scores += [
-                    (metric, f"{name} ({side.name})", f"{score:g}", {0: 0, 1: 1}.get(score), "")
-                    for name, score in shared.items()
-                ]
-        judged = pd.DataFrame(scores, columns=JUDGED).astype({"correct": "boolean"})
-        return {"prompts": items.reset_index(drop=True), "answers": judged}
+        return {"prompts": _items(self._compared), "answers": _scored(self._compared)}
+
+
+def _items(compared: Compared) -> pd.DataFrame:
+    """What each log says about the items that at least two have; answers follow texts."""
+    rows, factors = [], compared.factors
+    for side in compared.sides:
+        read = outputs_of_log(side.log.archive) if side.log.archive else ()
+        written = {(own.prompt_id, str(own.draw + 1)): own.text for own in read}
+        for name, item in side.items.items():
+            answer = written.get((item.item, item.epoch)) or item.answer
+            text = "\n\n".join(filter(None, [item.text, answer]))
+            rows.append((f"{name} ({side.name})", name, side.name, text, item.target, 1.0))
+    columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
+    items = pd.DataFrame(rows, columns=columns).set_index("pair_id", drop=False)
+    return factors.join(items, how="inner")[[*columns, *factors]].reset_index(drop=True)
+
+
+def _scored(compared: Compared) -> pd.DataFrame:
+    rows = [
+        (metric, f"{name} ({side.name})", f"{score:g}", score if score in (0, 1) else None, "")
+        for metric, names in compared.metrics.items()
+        for side, own in zip(compared.sides, names, strict=True)
+        for name, score in side.scores[own].items()
+        if name in compared.factors.index
+    ]
+    return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
 
 
 class Comparison(Result):

@@ -124,9 +124,9 @@ def test_accuracies_are_weighted_as_everywhere(folders):
     ("arguments", "message"),
     [
         (["one", "other"], "the prompts differ"),
-        (["one"], f"a single model, {MODELS[0]}"),
-        (["both", "--model", MODELS[0], MODELS[0]], "is named twice"),
-        (["both", "--model", MODELS[0]], "expected two models, or two folders"),
+        (["one"], f"{MODELS[0]} in"),
+        (["both", "--model", MODELS[0], MODELS[0]], "compared with itself"),
+        (["both", "--model", MODELS[0]], "compared with itself"),
         (["both", "--model", *MODELS, "x/y"], "got more than two folders or models"),
         (["both", "one", "other"], "got more than two folders or models"),
         (["both", "--model", "x/y", MODELS[0]], "x/y is not among the models of"),

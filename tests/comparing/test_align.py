@@ -66,6 +66,11 @@ def test_ids_in_numbers_and_in_text_are_the_same(kinds, tmp_path):
     assert both(*files)[1] == [ALL, ALL]
 
 
+def test_ids_may_be_paths(tmp_path):
+    ids = [*map("/{}".format, range(19)), "0"]
+    assert both(*(rows(tmp_path / name, ids) for name in ("a.json", "b.json")))[1] == [{*ids}] * 2
+
+
 def test_items_of_one_log_alone_are_counted(tmp_path):
     found, _ = both(table(tmp_path / "a.csv", YES[:15]), table(tmp_path / "b.csv", NO))
     assert says(found.said[:1], 15, 0, "a", 5, "b")
@@ -129,7 +134,9 @@ def test_other_documents_under_the_same_ids_are_refused(tmp_path):
 def test_a_field_names_the_clusters(tmp_path):
     files = pair(tmp_path, herd=[f"h{n // 2}" for n in range(20)])
     assert both(*files)[0].differences.frame["clusters"].tolist() == [20]
-    assert both(*files, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
+    one_that_has_it = [samples(tmp_path / "plain.jsonl", NO), files[1]]
+    for logs in (files, one_that_has_it):
+        assert both(*logs, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
     with pytest.raises(UserError, match=r"'cow'.*herd"):
         compared(files, cluster="cow")
 
@@ -155,7 +162,7 @@ def test_what_all_share_or_few_clusters_leave_the_item_as_unit(clusters, tmp_pat
     stems = [f"{STORY}number {n % clusters} of them." for n in range(20)]
     found, _ = both(*pair(tmp_path, passage=stems))
     assert found.differences.frame["clusters"].tolist() == [20]
-    assert says(found.said, 2, "few") is (clusters == 2)
+    assert says(found.said, clusters, "few") is (clusters == 2)
 
 
 def test_equal_fields_of_other_questions_pair_nothing(tmp_path):

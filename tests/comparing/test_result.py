@@ -24,6 +24,7 @@ def test_python_and_the_command_show_the_same(logs, capsys):
     assert found.compared.sentences()[0] in out
     assert found.to_frame()["difference"].tolist() == [0.5]
     assert found.plot().axes
+    assert found.table("answers")["correct"].astype(int).tolist() == [*YES, *NO]
     assert (found.measured.models(), found.measured.facts()) == (["match and acc"], {})
 
 
@@ -59,6 +60,17 @@ def test_numbers_without_letters_are_told_in_their_own_unit(tmp_path):
     assert told.startswith("a scores 1.75 [")
     answers = interp.compare(*files).table("answers")
     assert answers["correct"].isna().all()
+
+
+def test_the_first_screen_is_about_all_items_and_leads_to_those_that_differ(tmp_path):
+    levels = ["apart" if a != b else "alike" for a, b in zip(YES, NO, strict=True)]
+    files = [samples(tmp_path / name, own, level=levels) for name, own in (("a", YES), ("b", NO))]
+    found = interp.compare(*files, by="level")
+    assert found.to_frame()["difference"].tolist() == [0.5, 0, 1]
+    numbers = found.opening().numbers
+    assert numbers[["number", "value"]].values.tolist() == [["difference in acc", 0.5]]
+    (led,) = interp.compare(*files).links()
+    assert led.headline == "difference in acc"
 
 
 def test_one_log_and_an_unknown_way_of_pairing_are_refused(logs):

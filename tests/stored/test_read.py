@@ -142,6 +142,18 @@ def test_rows_of_tables_say_how_they_ended_or_why_they_failed(tmp_path):
         assert [own.error for own in found] == ["", "", "the request failed: timeout"]
 
 
+def test_an_empty_cell_leaves_the_word_to_the_other_column(tmp_path):
+    row = {
+        "prompt_id": "",
+        "prompt": "q",
+        "answer": "Yes",
+        "finished": "",
+        "finish_reason": "length",
+    }
+    (own,) = read_outputs(lines(tmp_path / "a.jsonl", [row]))
+    assert (own.prompt_id, own.finished) == ("q", "length")
+
+
 def test_a_response_without_choices_or_output_failed(tmp_path):
     bodies = [{"choices": None, "object": "chat.completion"}, {"object": "response"} | NO_OUTPUT]
     records = [{"custom_id": "a", "response": {"body": own}} for own in bodies]

@@ -46,7 +46,9 @@ def test_rows_without_a_model_are_of_the_only_one(tmp_path):
 
 def test_boolean_metrics_and_those_of_older_versions(tmp_path):
     file = samples(tmp_path / "s.jsonl", [True, False])
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = [json.loads(line) | {"tokens": 3} for line in file.read_text().splitlines()]
+    file.write_text("\n".join(map(json.dumps, records)))
+    assert [own.scores for own in read_scores(file).rows] == [{"acc": 1.0}, {"acc": 0.0}]
     for own in records:
         del own["metrics"]
         own["grouped"] = ["a", True]
