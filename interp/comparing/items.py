@@ -123,7 +123,8 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     failed = scores.isna().all(axis=1) & rows["failed"].astype(bool)
     scores, of_filter = scores[~failed], rows["filter"][~failed]
     keys = [scores.index, of_filter]
-    means = scores.groupby(keys, sort=False).mean().unstack(sort=False).dropna(axis=1, how="all")
+    by_filter: Any = scores.groupby(keys, sort=False).mean().unstack(sort=False)
+    means: pd.DataFrame = by_filter.dropna(axis=1, how="all")
     several = means.columns.get_level_values(0).duplicated(keep=False)
     filter_of: dict[str, str] = {}
     notes: dict[str, Any] = {}

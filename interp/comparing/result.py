@@ -36,8 +36,16 @@ class Logs(InMemory):
         """The names of the logs."""
         return About("compare", {}, " and ".join(side.name for side in self._compared.sides))
 
+    def names(self) -> list[str]:
+        """The scores of each item are its answers."""
+        return ["answers"]
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """The table itself."""
+        return self._made[name]
+
     @cached_property
-    def _tables(self) -> dict[str, pd.DataFrame]:
+    def _made(self) -> dict[str, pd.DataFrame]:
         return {"prompts": _items(self._compared), "answers": _scored(self._compared)}
 
 
