@@ -139,7 +139,7 @@ def test_one_broken_record_of_a_file_is_left_out_alone(tmp_path, wrong, reason):
     (folder / "test_data.json").write_text(f"[{good}, {wrong}, {good}]")
     with pytest.raises(UserError, match=rf"test_data\.json, item 2: {reason}"):
         read_set(folder)
-    assert list(read_set(folder, broken="skip").factual.by_id) == ["0001", "0003"]
+    assert list(read_set(folder, skip_broken=True).factual.by_id) == ["0001", "0003"]
 
 
 def test_one_broken_rule_of_a_file_is_left_out_alone(tmp_path):
@@ -147,7 +147,7 @@ def test_one_broken_rule_of_a_file_is_left_out_alone(tmp_path):
     broken = r'"1": {"NL": "x"}, "1": {"NL": "y"}, "3": {"NL": "\ud800"}, '
     broken += r'"\ud800": {"NL": "z"}, "2": {"NL": "x", "FOL": "\udbff"}'
     (folder / RULES).write_text(f'{{"0": {{"NL": "if a then b"}}, {broken}}}')
-    found = read_set(folder, broken="skip")
+    found = read_set(folder, skip_broken=True)
     assert list(found.factual.by_id) == ["0001"] and list(found.factual.rules) == ["0"]
     assert len(found.problems) == 5
 
