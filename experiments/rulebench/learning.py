@@ -74,7 +74,7 @@ class RuleFollowing(TrainSpec):
             for item, rng in zip(items, drawn, strict=True)
         ]
         return PromptSet(
-            system=f"irft {rule_set.name}",
+            system=f"irft {rule_set.kind.name}",
             sides=tuple(setting.name for setting in self._settings),
             strata=("rules",),
             build=lambda number: to_prompt(*entries[number], seed=self.seed),

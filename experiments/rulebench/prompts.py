@@ -90,7 +90,9 @@ class Setting:
 
     def noise_rules(self, kind: QuestionKind) -> int:
         """The number of noise rules for an item of the given kind."""
-        return kind.noise(self.quantity) if self.noise is None else self.noise
+        if self.noise is not None:
+            return self.noise
+        return {"few": kind.few, "all": kind.many}.get(self.quantity, 0)
 
 
 DIRECT_TOKENS = 32
@@ -136,13 +138,13 @@ def shown_rules(
     if setting.quantity == "no":
         return []
     golden = version.rules[item.rule]
-    rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
+    rng = random.Random(f"rulebench noise {rule_set.kind.name} {seed} {item.id}")
     drawn = (version.rules[id_] for id_ in shuffled(rng, tuple(version.rules)))
     noise = (
         rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
     )
     shown = [golden, *islice(noise, setting.noise_rules(rule_set.kind))]
-    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {setting.rules}")
+    place = random.Random(f"rulebench order {rule_set.kind.name} {seed} {item.id} {setting.rules}")
     return list(shuffled(place, shown))
 
 
@@ -210,7 +212,7 @@ def _entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
                 continue
             if version and item and (in_logic[setting.counterfactual] or not setting.logic):
                 alike = factual is None or factual.question == item.question
-                group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
+                group = f"{rule_set.kind.name}/{id_}" + ("" if alike else "-cf")
                 yield Entry(rule_set, version, item, setting, group)
 
 
@@ -238,7 +240,7 @@ def to_prompt(
         pair_id=group,
         side=setting.name,
         factors={
-            "set": rule_set.name,
+            "set": rule_set.kind.name,
             "rules": setting.rules,
             "form": "logic" if setting.logic else "natural",
             **{name: "yes" if getattr(setting, name) else "no" for name in ("shots", "thought")},

@@ -216,7 +216,7 @@ def game_questions(
         factors = {"string": string}
         asked.append(items.Item(f"{number:05d}", question, str(result), rule.id, factors))
     version = items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()})
-    return items.RuleSet(items.STRING_GAME.name, items.STRING_GAME, version, fits=applies)
+    return items.RuleSet(items.STRING_GAME, version, fits=applies)
 
 
 def applies(item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:

@@ -45,7 +45,7 @@ class RuleBench(System):
         """The questions of the sets as prompts; a UserError if no setting applies to them."""
         description = {
             "data": "generated" if data is None else data,
-            "sets": ", ".join(rule_set.name for rule_set in rule_sets),
+            "sets": ", ".join(rule_set.kind.name for rule_set in rule_sets),
         }
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
@@ -68,7 +68,7 @@ class RuleBench(System):
         versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
         return pd.DataFrame(
             {
-                "id": f"{rule_set.name}/{item.id}",
+                "id": f"{rule_set.kind.name}/{item.id}",
                 "version": name,
                 **item.factors,
                 "question": item.question,

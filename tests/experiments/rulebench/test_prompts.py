@@ -106,7 +106,7 @@ def test_rules_of_one_body_are_never_shown_together():
     rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
     item = Item("0001", "Who is B to A?", "son", "0")
     version = Version([item], {rule.id: rule for rule in rules})
-    shown = shown_rules(RuleSet("clutrr", items.CLUTRR, version), version, item, ALL, seed=0)
+    shown = shown_rules(RuleSet(items.CLUTRR, version), version, item, ALL, seed=0)
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
