@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import NamedTuple
 
-from interp import AnswerOption, Choice, Demonstration, FreeText, Messages, Prompt, PromptSet
+from interp import AnswerOption, Choice, Demonstration, FreeText, Messages, Prompt
 from interp.extend import compose
 from interp.extend.prompts import Decisive
 from interp_experiments.chance import shuffled
@@ -166,37 +166,12 @@ class Entry(NamedTuple):
     group: str
 
 
-def question_set(
-    rule_sets: Sequence[RuleSet],
-    settings: Sequence[Setting],
-    *,
-    seed: int,
-    system: str,
-    description: dict[str, str],
-) -> PromptSet:
-    """Every item of the sets under every setting that applies; a group is one item under all.
+def entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
+    """Every item of a set under every setting that applies; a group is one item under all.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
     """
-    entries = [entry for rule_set in rule_sets for entry in _entries(rule_set, settings)]
-    sides = tuple(setting.name for setting in settings)
-    groups = {entry.group for entry in entries}
-    return PromptSet(
-        system=system,
-        sides=sides,
-        strata=("set", *(rule_sets[0].kind.factors if len(rule_sets) == 1 else ())),
-        build=lambda number: to_prompt(*entries[number], seed=seed),
-        numbers=range(len(entries)),
-        seed=seed,
-        description=description,
-        decisive=DECISIVE,
-        whole_groups=len(entries) == len(groups) * len(sides),
-    )
-
-
-def _entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
-    """The item, version and setting of each prompt, item by item."""
     versions = {False: rule_set.factual, True: rule_set.counterfactual}
     items = {key: version.by_id if version else {} for key, version in versions.items()}
     in_logic = {

@@ -50,15 +50,25 @@ class RuleBench(System):
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
             description["left_out"] = listed(problems, between="; ")
-        found = prompts.question_set(
-            *(rule_sets, self.settings), seed=seed, system=self.name, description=description
-        )
-        if not found.numbers:
+        entries = [one for each in rule_sets for one in prompts.entries(each, self.settings)]
+        sides = tuple(setting.name for setting in self.settings)
+        if not entries:
             raise UserError(
                 f"{description['sets']} has no questions for {self.name}; expected a set with "
-                f"{', '.join(setting.name for setting in self.settings)}"
+                f"{', '.join(sides)}"
             )
-        return found
+        groups = {entry.group for entry in entries}
+        return PromptSet(
+            system=self.name,
+            sides=sides,
+            strata=("set", *(rule_sets[0].kind.factors if len(rule_sets) == 1 else ())),
+            build=lambda number: prompts.to_prompt(*entries[number], seed=seed),
+            numbers=range(len(entries)),
+            seed=seed,
+            description=description,
+            decisive=prompts.DECISIVE,
+            whole_groups=len(entries) == len(groups) * len(sides),
+        )
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """One row per question and version: question, correct answer and both forms of the rule."""

@@ -25,7 +25,6 @@ from interp_experiments.rulebench.prompts import (
     VERSIONS,
     Setting,
     examples,
-    question_set,
     shown_rules,
 )
 from interp_experiments.rulebench.prompts import RULES as QUANTITIES
@@ -45,7 +44,7 @@ def kinship():
 
 
 def prompts_of(rule_set, settings, seed=0):
-    return question_set([rule_set], settings, seed=seed, system="test", description={})
+    return RuleBench("test", settings, game_questions).prompts_of([rule_set], seed=seed, data=None)
 
 
 def by_side(prompts):
