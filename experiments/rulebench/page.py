@@ -12,7 +12,7 @@ from interp.extend.page import FigureItem, Report, Section, TableItem, study_bro
 from interp_experiments import scaffold
 from interp_experiments.findings import in_brief, named_section, opening
 from interp_experiments.rulebench import tables
-from interp_experiments.rulebench.learning import STRING_GAME
+from interp_experiments.rulebench.items import STRING_GAME
 from interp_experiments.rulebench.results import (
     MODELS,
     OUTCOMES,
@@ -177,7 +177,7 @@ def tuning_sections(cells: pd.DataFrame, tuned: pd.DataFrame) -> Iterator[Sectio
     if tuned.empty:
         return
     # The rules of StringGame occur in no other set.
-    on_string_game = tuned["trained_on"] == STRING_GAME
+    on_string_game = tuned["trained_on"] == STRING_GAME.name
     trained = (
         "trained_on is the set of questions that a measured model was tuned on; only the column "
         f"of that set is in-domain. {COUNTED}"

@@ -115,11 +115,8 @@ def kinship_set(seed: int) -> RuleSet:
     return KinshipQuestions(seed).rule_set
 
 
-@lru_cache(maxsize=4)
-def string_game_set(seed: int) -> RuleSet:
-    """The StringGame questions generated from a seed, about held-out rules."""
-    return game_questions(seed)
-
+string_game_set = lru_cache(maxsize=4)(game_questions)
+"""The StringGame questions generated from a seed, about held-out rules."""
 
 # Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).
 system = RuleBench("rulebench", prompts.RULES[:-1], short_kinship_set)

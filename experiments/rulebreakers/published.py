@@ -10,7 +10,7 @@ from interp import UserError
 from interp.extend import shortened
 from interp.extend.data import Cells, LackingColumnsError, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
-from interp_experiments.rulebreakers.templates import VERBS, without_article
+from interp_experiments.rulebreakers.templates import PRONOUNS, VERBS, without_article
 
 T = TypeVar("T")
 
@@ -62,6 +62,7 @@ def _instance(cells: Cells) -> Instance:
         )
     verbs = _chosen("category", texts["category"], VERBS)
     _chosen("verb", texts["verb"], dict.fromkeys(verbs))
+    _chosen("pronoun", texts["pronoun"], dict.fromkeys(PRONOUNS))
     texts["rule"] = _rule(texts["rule"], texts["premise1"])
     texts["entity_b"] = without_article(texts["entity_b"], group=texts["category"])
     instance = Instance(**texts, label=label)

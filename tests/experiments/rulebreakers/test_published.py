@@ -124,7 +124,7 @@ def altered(row, **cells):
         (altered(3, premise1="nan"), r"line 5: premise1\b.*'nan'; .*'If "),
         (altered(3, verb="died in"), r"line 5: premise1\b.*'; .*'.* died in .*verb"),
         (altered(3, premise2="banana\0"), r"line 5: premise2\b.*'\\x00'"),
-        (altered(3, pronoun="it"), r"line 5: .*pronoun 'it'.*\bhe, she\b"),
+        (altered(3, pronoun="it"), r"line 5: pronoun is 'it'.*\bhe, she\b"),
         (
             lambda f: altered(3, pronoun={"he": "she", "she": "he"}[f.iloc[3]["pronoun"]])(f),
             r"line 5: premise1\b.*'.*, then (he|she) .*'; .*'.*, then (she|he) .*pronoun",
