@@ -148,7 +148,8 @@ class KinshipQuestions:
             golden = tuple(replace(item, gold=concluded[item.rule]) for item in asked)
             rules = {id_: kinship_rule(id_, body, concluded[id_]) for body, id_ in ids.items()}
             versions.append(items.Version(golden, rules))
-        return items.RuleSet(items.KINSHIP, *versions, fits=self.fits)
+        first, other = versions
+        return items.RuleSet(items.KINSHIP, first, other, self.fits)
 
     def fits(self, item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
         """Whether a rule's conditions hold between the first and the last person of a story."""

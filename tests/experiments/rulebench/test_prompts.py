@@ -244,7 +244,9 @@ def test_versions_are_asked_of_what_is_in_both(kinship):
     asked = prompts_of(whole, VERSIONS)
     groups = {prompt.pair_id for prompt in asked}
     fewer = replace(whole.counterfactual, items=whole.counterfactual.items[1:])
-    less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
+    lacking = replace(whole, counterfactual=fewer)
+    assert asked.whole_groups and not prompts_of(lacking, COUNTERFACTUAL).whole_groups
+    less = prompts_of(lacking, VERSIONS)
     assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
     factual = replace(whole, counterfactual=None)
     with pytest.raises(UserError, match=r"kinship.*rulebench-versions"):
