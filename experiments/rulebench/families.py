@@ -5,10 +5,9 @@ together and share all their children, and relatives never marry.
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
 
 from interp_experiments.chance import pick
 
@@ -43,37 +42,39 @@ def word(type_: str, sex: str) -> str:
     return WORDS[type_][SEXES.index(sex)]
 
 
-COMPOSED = {
+_INVERSE = {
+    "parent": "child",
+    "grandparent": "grandchild",
+    "aunt or uncle": "niece or nephew",
+    "parent-in-law": "child-in-law",
+}
+_INVERSE |= {back: there for there, back in _INVERSE.items()}
+_INVERSE |= {"sibling": "sibling", "spouse": "spouse"}
+
+_COMPOSED = {
     ("parent", "parent"): "grandparent",
     ("parent", "child"): "sibling",
     ("parent", "sibling"): "aunt or uncle",
     ("parent", "spouse"): "parent",
     ("parent", "parent-in-law"): "grandparent",
     ("child", "parent"): "spouse",
-    ("child", "child"): "grandchild",
     ("child", "sibling"): "child",
     ("child", "spouse"): "child-in-law",
     ("child", "niece or nephew"): "grandchild",
-    ("sibling", "parent"): "parent",
-    ("sibling", "child"): "niece or nephew",
     ("sibling", "sibling"): "sibling",
     ("sibling", "grandparent"): "grandparent",
     ("sibling", "aunt or uncle"): "aunt or uncle",
-    ("spouse", "parent"): "parent-in-law",
-    ("spouse", "child"): "child",
     ("spouse", "grandchild"): "grandchild",
     ("spouse", "child-in-law"): "child-in-law",
     ("spouse", "parent-in-law"): "parent",
-    ("grandparent", "spouse"): "grandparent",
-    ("grandchild", "sibling"): "grandchild",
-    ("aunt or uncle", "parent"): "grandparent",
-    ("niece or nephew", "sibling"): "niece or nephew",
-    ("parent-in-law", "spouse"): "parent-in-law",
-    ("child-in-law", "child"): "grandchild",
-    ("child-in-law", "spouse"): "child",
     ("child-in-law", "parent-in-law"): "spouse",
 }
-"""The relation of C to A, given those of B to A and of C to B, for three different people.
+COMPOSED = _COMPOSED | {
+    (_INVERSE[second], _INVERSE[first]): _INVERSE[whole]
+    for (first, second), whole in _COMPOSED.items()
+}
+"""The relation of C to A, given those of B to A and of C to B, for three different people; with
+each, that of A to C.
 
 For other pairs it is undetermined, or `WORDS` has no word for it. Tests derive the same table.
 """
@@ -81,11 +82,11 @@ For other pairs it is undetermined, or `WORDS` has no word for it. Tests derive 
 
 @dataclass(frozen=True)
 class Family:
-    """People by number, with their sex, parents and spouse."""
+    """People by number: their sexes, and the parents and the spouse of those who have them."""
 
     sexes: tuple[str, ...]
-    parents: tuple[tuple[int, int] | None, ...]
-    spouses: tuple[int | None, ...]
+    parents: Mapping[int, tuple[int, int]]
+    spouses: Mapping[int, int]
 
     def __len__(self) -> int:
         return len(self.sexes)
@@ -93,23 +94,21 @@ class Family:
     @property
     def couples(self) -> list[tuple[int, int]]:
         """The married couples; each couple is listed once."""
-        return [(a, b) for a, b in enumerate(self.spouses) if b is not None and a < b]
-
-    def relation(self, person: int, relative: int) -> str | None:
-        """How a relative is related to a person, as a key of `WORDS`; None if no key fits."""
-        if self.spouses[person] == relative:
-            return "spouse"
-        return (
-            self._upwards(person, relative)
-            or _INVERSE.get(self._upwards(relative, person) or "")
-            or ("sibling" if self._are_siblings(person, relative) else None)
-        )
+        return sorted((a, b) for a, b in self.spouses.items() if a < b)
 
     @cached_property
     def types(self) -> Mapping[tuple[int, int], str]:
-        """How the second of two people is related to the first, for all who are related."""
-        pairs = permutations(range(len(self)), 2)
-        return {pair: type_ for pair in pairs if (type_ := self.relation(*pair))}
+        """How the second of two people is related to the first, as a key of `WORDS`, sorted.
+
+        Only for those who are related by one of the keys.
+        """
+        found = {}
+        for person in range(len(self)):
+            for type_, relatives in self._relatives(person).items():
+                for relative in relatives:
+                    found[person, relative] = type_
+                    found[relative, person] = _INVERSE[type_]
+        return dict(sorted(found.items()))
 
     def word(self, person: int, relative: int) -> str:
         """The word that a person uses for a relative, such as "aunt"; empty if there is none."""
@@ -133,58 +132,38 @@ class Family:
 
     def with_child(self, couple: tuple[int, int], sex: str) -> "Family":
         """The family, with one more child for a couple."""
-        return self._with(sex, couple, None)
+        return Family((*self.sexes, sex), {**self.parents, len(self): couple}, self.spouses)
 
     def with_spouse(self, person: int) -> "Family":
         """The family, with an unrelated spouse for somebody who has none."""
-        sex = FEMALE if self.sexes[person] == MALE else MALE
-        grown = self._with(sex, None, person)
-        spouses = list(grown.spouses)
-        spouses[person] = len(self)
-        return replace(grown, spouses=tuple(spouses))
+        sex, new = FEMALE if self.sexes[person] == MALE else MALE, len(self)
+        return Family((*self.sexes, sex), self.parents, {**self.spouses, person: new, new: person})
 
     def with_parents(self, person: int) -> "Family":
         """The family, with parents for somebody who has none."""
-        first = len(self)
-        grown = self._with(MALE, None, first + 1)._with(FEMALE, None, first)
-        parents = list(grown.parents)
-        parents[person] = (first, first + 1)
-        return replace(grown, parents=tuple(parents))
+        he, she = len(self), len(self) + 1
+        parents, spouses = {**self.parents, person: (he, she)}, {**self.spouses, he: she, she: he}
+        return Family((*self.sexes, MALE, FEMALE), parents, spouses)
 
-    def _with(self, sex: str, parents: tuple[int, int] | None, spouse: int | None) -> "Family":
-        return Family((*self.sexes, sex), (*self.parents, parents), (*self.spouses, spouse))
+    def _relatives(self, person: int) -> Mapping[str, Iterable[int]]:
+        """A person's elders, siblings and spouse, by the type of relation."""
+        parents = self.parents.get(person, ())
+        spouses = [self.spouses[person]] if person in self.spouses else []
+        return {
+            "parent": parents,
+            "grandparent": [own for one in parents for own in self.parents.get(one, ())],
+            "aunt or uncle": [own for one in parents for own in self._siblings(one)],
+            "parent-in-law": [own for one in spouses for own in self.parents.get(one, ())],
+            "sibling": self._siblings(person),
+            "spouse": spouses,
+        }
 
-    def _parents(self, person: int) -> tuple[int, ...]:
-        return self.parents[person] or ()
-
-    def _are_siblings(self, one: int, other: int) -> bool:
-        return (
-            one != other
-            and self.parents[one] is not None
-            and self.parents[one] == self.parents[other]
-        )
-
-    def _upwards(self, person: int, elder: int) -> str | None:
-        parents, spouse = self._parents(person), self.spouses[person]
-        if elder in parents:
-            return "parent"
-        if any(elder in self._parents(parent) for parent in parents):
-            return "grandparent"
-        if any(self._are_siblings(parent, elder) for parent in parents):
-            return "aunt or uncle"
-        if spouse is not None and elder in self._parents(spouse):
-            return "parent-in-law"
-        return None
+    def _siblings(self, person: int) -> list[int]:
+        parents = self.parents.get(person)
+        return [one for one, own in self.parents.items() if own == parents and one != person]
 
 
-_INVERSE = {
-    "parent": "child",
-    "grandparent": "grandchild",
-    "aunt or uncle": "niece or nephew",
-    "parent-in-law": "child-in-law",
-}
-
-FIRST_COUPLE = Family((MALE, FEMALE), (None, None), (1, 0))
+FIRST_COUPLE = Family((MALE, FEMALE), {}, {0: 1, 1: 0})
 
 
 def random_family(size: int, rng: random.Random) -> Family:
@@ -196,8 +175,10 @@ def random_family(size: int, rng: random.Random) -> Family:
 
 
 def _grown(family: Family, rng: random.Random) -> Family:
-    single = [person for person, spouse in enumerate(family.spouses) if spouse is None]
-    founders = [person for person, parents in enumerate(family.parents) if parents is None]
+    single, founders = (
+        [person for person in range(len(family)) if person not in having]
+        for having in (family.spouses, family.parents)
+    )
     chance = rng.random()
     if chance < 0.3 and single:
         return family.with_spouse(pick(rng, single))

@@ -30,6 +30,7 @@ class QuestionKind:
     """A kind of question."""
 
     name: str
+    """As in tables, such as "clutrr"."""
     asked_for: str
     """The required form of the answer, in words; the set's answers replace "{labels}"."""
     answers: str = ""
@@ -49,10 +50,6 @@ class QuestionKind:
     """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
     """Formats the correct answer for training texts."""
-
-    def noise(self, quantity: Quantity) -> int:
-        """The number of noise rules for a quantity of rules."""
-        return {"few": self.few, "all": self.many}.get(quantity, 0)
 
     def gold(self, given: str) -> str:
         """The correct answer, as the parser returns it, from what an item gives as its answer.
@@ -170,8 +167,6 @@ def body(natural: str) -> str:
 class RuleSet:
     """Questions and rules: a factual version, a counterfactual one, or both."""
 
-    name: str
-    """As in tables, such as "clutrr"."""
     kind: QuestionKind
     factual: Version | None
     counterfactual: Version | None = None

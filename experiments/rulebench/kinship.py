@@ -10,7 +10,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from string import ascii_uppercase
@@ -142,27 +142,26 @@ class KinshipQuestions:
         for id_, answer in factual.items():
             rng = random.Random(f"kinship counterfactual {self.seed} {id_}")
             changed[id_] = pick(rng, [word for word in words if word != answer])
-        first, other = (self._version(each, ids) for each in (factual, changed))
-        return items.RuleSet(items.KINSHIP.name, items.KINSHIP, first, other, self.fits)
+        asked = [self._item(id_, ids[story.body]) for id_, story in self.stories.items()]
+        versions = []
+        for concluded in (factual, changed):
+            golden = tuple(replace(item, gold=concluded[item.rule]) for item in asked)
+            rules = {id_: kinship_rule(id_, body, concluded[id_]) for body, id_ in ids.items()}
+            versions.append(items.Version(golden, rules))
+        first, other = versions
+        return items.RuleSet(items.KINSHIP, first, other, self.fits)
 
     def fits(self, item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
         """Whether a rule's conditions hold between the first and the last person of a story."""
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
-    def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> items.Version:
-        asked = []
-        for id_, story in self.stories.items():
-            rule = ids[story.body]
-            names, telling = (
-                random.Random(f"kinship {what} {self.seed} {id_}") for what in ("names", "telling")
-            )
-            question = told(story, named(story, names), telling)
-            factors = {"hops": str(story.hops)}
-            asked.append(items.Item(id_, question, conclusions[rule], rule, factors))
-        rules = {
-            id_: kinship_rule(id_, body, conclusions[id_]) for id_, body in self.bodies.items()
-        }
-        return items.Version(tuple(asked), rules)
+    def _item(self, id_: str, rule: str) -> items.Item:
+        story = self.stories[id_]
+        names, telling = (
+            random.Random(f"kinship {what} {self.seed} {id_}") for what in ("names", "telling")
+        )
+        question = told(story, named(story, names), telling)
+        return items.Item(id_, question, story.answer, rule, {"hops": str(story.hops)})
 
 
 def split_of(body: Body) -> items.Split:

@@ -127,7 +127,7 @@ def read_set(folder: Path, *, skip_broken: bool = False, part: Part = "test") ->
         if not version.items:
             raise UserError(f"{shortened(str(paths[of] / DATA))} has no item that can be asked")
     factual, counterfactual = (versions.get(of) for of in ("factual", "counterfactual"))
-    return kinds.RuleSet(kind.name, kind, factual, counterfactual, problems=tuple(problems))
+    return kinds.RuleSet(kind, factual, counterfactual, problems=tuple(problems))
 
 
 def part_to_train_on(folder: Path) -> Part:

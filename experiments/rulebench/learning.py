@@ -18,7 +18,7 @@ from interp import Prompt, PromptSet
 from interp.extend import FromText, TrainSpec, texts
 from interp.extend.training import Split
 from interp_experiments.chance import pick
-from interp_experiments.rulebench.items import BY_NAME, RuleSet
+from interp_experiments.rulebench.items import BY_NAME, KINSHIP, STRING_GAME, RuleSet
 from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from interp import Spec
-
-STRING_GAME, KINSHIP = "string-game", "kinship"
 
 KINSHIP_HOPS = range(2, 5)
 
@@ -43,7 +41,7 @@ class RuleFollowing(TrainSpec):
 
     name = "irft"
 
-    data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME
+    data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME.name
     """string-game, kinship, or a folder in the authors' layout with train_data.json or
     validation_data.json; a fifth of the generated rules is held out for measurements"""
     questions: Annotated[int, Field(ge=1, le=MOST_QUESTIONS)] = 20_000
@@ -74,7 +72,7 @@ class RuleFollowing(TrainSpec):
             for item, rng in zip(items, drawn, strict=True)
         ]
         return PromptSet(
-            system=f"irft {rule_set.name}",
+            system=f"irft {rule_set.kind.name}",
             sides=tuple(setting.name for setting in self._settings),
             strata=("rules",),
             build=lambda number: to_prompt(*entries[number], seed=self.seed),
@@ -121,9 +119,9 @@ class RuleFollowing(TrainSpec):
         """The set that contains a split; dev and test are halves of one set."""
         part: RuleSplit = "train" if split == "train" else "held-out"
         number = self.questions if split == "train" else 2 * self.held_out
-        if self.data == STRING_GAME:
+        if self.data == STRING_GAME.name:
             return game_questions(self.seed, part, number)
-        if self.data == KINSHIP:
+        if self.data == KINSHIP.name:
             per_hop = ceil(number / len(KINSHIP_HOPS))
             seed = f"irft {part} {self.seed}"
             return KinshipQuestions(seed, per_hop, KINSHIP_HOPS, part).rule_set

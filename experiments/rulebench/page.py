@@ -12,7 +12,7 @@ from interp.extend.page import FigureItem, Report, Section, TableItem, study_bro
 from interp_experiments import scaffold
 from interp_experiments.findings import in_brief, named_section, opening
 from interp_experiments.rulebench import tables
-from interp_experiments.rulebench.learning import STRING_GAME
+from interp_experiments.rulebench.items import STRING_GAME
 from interp_experiments.rulebench.results import (
     MODELS,
     OUTCOMES,
@@ -172,21 +172,18 @@ def attribution_sections(results: Results) -> Iterator[Section]:
     )
 
 
-def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iterator[Section]:
+def tuning_sections(cells: pd.DataFrame, tuned: pd.DataFrame) -> Iterator[Section]:
     """Tables 3 and 5, if models were measured before and after tuning."""
-    if not tuned:
+    if tuned.empty:
         return
     # The rules of StringGame occur in no other set.
-    on_string_game, in_domain = (
-        [one for one in tuned if (one.trained_on == STRING_GAME) is of_it]
-        for of_it in (True, False)
-    )
+    on_string_game = tuned["trained_on"] == STRING_GAME.name
     trained = (
         "trained_on is the set of questions that a measured model was tuned on; only the column "
         f"of that set is in-domain. {COUNTED}"
     )
-    third = tables.tuned(cells, on_string_game, "few")
-    fifth = tables.tuned(cells, in_domain, "golden", "few")
+    third = tables.tuned(cells, tuned[on_string_game], "few")
+    fifth = tables.tuned(cells, tuned[~on_string_game], "golden", "few")
     yield _section(
         "What does tuning change?",
         "Models before (base) and after (irft) tuning on questions with golden and noise rules.",

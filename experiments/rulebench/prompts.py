@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import NamedTuple
 
-from interp import AnswerOption, Choice, Demonstration, FreeText, Messages, Prompt, PromptSet
+from interp import AnswerOption, Choice, Demonstration, FreeText, Messages, Prompt
 from interp.extend import compose
 from interp.extend.prompts import Decisive
 from interp_experiments.chance import shuffled
@@ -90,7 +90,9 @@ class Setting:
 
     def noise_rules(self, kind: QuestionKind) -> int:
         """The number of noise rules for an item of the given kind."""
-        return kind.noise(self.quantity) if self.noise is None else self.noise
+        if self.noise is not None:
+            return self.noise
+        return {"few": kind.few, "all": kind.many}.get(self.quantity, 0)
 
 
 DIRECT_TOKENS = 32
@@ -136,13 +138,13 @@ def shown_rules(
     if setting.quantity == "no":
         return []
     golden = version.rules[item.rule]
-    rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
+    rng = random.Random(f"rulebench noise {rule_set.kind.name} {seed} {item.id}")
     drawn = (version.rules[id_] for id_ in shuffled(rng, tuple(version.rules)))
     noise = (
         rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
     )
     shown = [golden, *islice(noise, setting.noise_rules(rule_set.kind))]
-    place = random.Random(f"rulebench order {rule_set.name} {seed} {item.id} {setting.rules}")
+    place = random.Random(f"rulebench order {rule_set.kind.name} {seed} {item.id} {setting.rules}")
     return list(shuffled(place, shown))
 
 
@@ -164,37 +166,12 @@ class Entry(NamedTuple):
     group: str
 
 
-def question_set(
-    rule_sets: Sequence[RuleSet],
-    settings: Sequence[Setting],
-    *,
-    seed: int,
-    system: str,
-    description: dict[str, str],
-) -> PromptSet:
-    """Every item of the sets under every setting that applies; a group is one item under all.
+def entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
+    """Every item of a set under every setting that applies; a group is one item under all.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
     """
-    entries = [entry for rule_set in rule_sets for entry in _entries(rule_set, settings)]
-    sides = tuple(setting.name for setting in settings)
-    groups = {entry.group for entry in entries}
-    return PromptSet(
-        system=system,
-        sides=sides,
-        strata=("set", *(rule_sets[0].kind.factors if len(rule_sets) == 1 else ())),
-        build=lambda number: to_prompt(*entries[number], seed=seed),
-        numbers=range(len(entries)),
-        seed=seed,
-        description=description,
-        decisive=DECISIVE,
-        whole_groups=len(entries) == len(groups) * len(sides),
-    )
-
-
-def _entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
-    """The item, version and setting of each prompt, item by item."""
     versions = {False: rule_set.factual, True: rule_set.counterfactual}
     items = {key: version.by_id if version else {} for key, version in versions.items()}
     in_logic = {
@@ -210,7 +187,7 @@ def _entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
                 continue
             if version and item and (in_logic[setting.counterfactual] or not setting.logic):
                 alike = factual is None or factual.question == item.question
-                group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
+                group = f"{rule_set.kind.name}/{id_}" + ("" if alike else "-cf")
                 yield Entry(rule_set, version, item, setting, group)
 
 
@@ -238,7 +215,7 @@ def to_prompt(
         pair_id=group,
         side=setting.name,
         factors={
-            "set": rule_set.name,
+            "set": rule_set.kind.name,
             "rules": setting.rules,
             "form": "logic" if setting.logic else "natural",
             **{name: "yes" if getattr(setting, name) else "no" for name in ("shots", "thought")},

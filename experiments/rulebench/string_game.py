@@ -82,16 +82,15 @@ def random_string(rng: random.Random) -> str:
     return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
-def _either(words: str, logic: str, holds: Callable[[str], bool], letter: str = "") -> list[Part]:
+def _either(
+    words: str, logic: str, holds: Callable[[str], bool], letter: str = ""
+) -> Iterator[Part]:
     """A condition and its opposite, whose words and logic choose the other side of "[a|b]"."""
-    (one, in_logic), (other, opposite) = (
-        [re.sub(r"\[([^]]*)\|([^]]*)\]", rf"\{side}", text) for text in (words, logic)]
-        for side in (1, 2)
-    )
-    return [
-        Part(one, in_logic, holds, letter),
-        Part(other, opposite, lambda s: not holds(s), letter),
-    ]
+    for side, wanted in ((1, True), (2, False)):
+        one, in_logic = (
+            re.sub(r"\[([^]]*)\|([^]]*)\]", rf"\{side}", text) for text in (words, logic)
+        )
+        yield Part(one, in_logic, partial(lambda wanted, s: holds(s) is wanted, wanted), letter)
 
 
 def _conditions() -> Iterator[Part]:
@@ -152,11 +151,8 @@ def _actions() -> Iterator[Part]:
         yield Part(f"the number of {what} in the string", logic, count)
     for name, at in (("first", 0), ("last", -1)):
         words = f"the position in the alphabet of the {name} letter (A is 1)"
-        yield Part(
-            words,
-            f"alphabet({name}(s))",
-            partial(lambda at, s: ascii_uppercase.index(s[at]) + 1, at),
-        )
+        place = partial(lambda at, s: ascii_uppercase.index(s[at]) + 1, at)
+        yield Part(words, f"alphabet({name}(s))", place)
     yield Part(
         "the index of the first vowel (the index begins from 0)",
         "index_of_vowel(s)",
@@ -216,7 +212,7 @@ def game_questions(
         factors = {"string": string}
         asked.append(items.Item(f"{number:05d}", question, str(result), rule.id, factors))
     version = items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()})
-    return items.RuleSet(items.STRING_GAME.name, items.STRING_GAME, version, fits=applies)
+    return items.RuleSet(items.STRING_GAME, version, fits=applies)
 
 
 def applies(item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:

@@ -45,20 +45,30 @@ class RuleBench(System):
         """The questions of the sets as prompts; a UserError if no setting applies to them."""
         description = {
             "data": "generated" if data is None else data,
-            "sets": ", ".join(rule_set.name for rule_set in rule_sets),
+            "sets": ", ".join(rule_set.kind.name for rule_set in rule_sets),
         }
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
             description["left_out"] = listed(problems, between="; ")
-        found = prompts.question_set(
-            *(rule_sets, self.settings), seed=seed, system=self.name, description=description
-        )
-        if not found.numbers:
+        entries = [one for each in rule_sets for one in prompts.entries(each, self.settings)]
+        sides = tuple(setting.name for setting in self.settings)
+        if not entries:
             raise UserError(
                 f"{description['sets']} has no questions for {self.name}; expected a set with "
-                f"{', '.join(setting.name for setting in self.settings)}"
+                f"{', '.join(sides)}"
             )
-        return found
+        groups = {entry.group for entry in entries}
+        return PromptSet(
+            system=self.name,
+            sides=sides,
+            strata=("set", *(rule_sets[0].kind.factors if len(rule_sets) == 1 else ())),
+            build=lambda number: prompts.to_prompt(*entries[number], seed=seed),
+            numbers=range(len(entries)),
+            seed=seed,
+            description=description,
+            decisive=prompts.DECISIVE,
+            whole_groups=len(entries) == len(groups) * len(sides),
+        )
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """One row per question and version: question, correct answer and both forms of the rule."""
@@ -68,7 +78,7 @@ class RuleBench(System):
         versions = {"factual": rule_set.factual, "counterfactual": rule_set.counterfactual}
         return pd.DataFrame(
             {
-                "id": f"{rule_set.name}/{item.id}",
+                "id": f"{rule_set.kind.name}/{item.id}",
                 "version": name,
                 **item.factors,
                 "question": item.question,
@@ -105,11 +115,8 @@ def kinship_set(seed: int) -> RuleSet:
     return KinshipQuestions(seed).rule_set
 
 
-@lru_cache(maxsize=4)
-def string_game_set(seed: int) -> RuleSet:
-    """The StringGame questions generated from a seed, about held-out rules."""
-    return game_questions(seed)
-
+string_game_set = lru_cache(maxsize=4)(game_questions)
+"""The StringGame questions generated from a seed, about held-out rules."""
 
 # Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).
 system = RuleBench("rulebench", prompts.RULES[:-1], short_kinship_set)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -162,41 +161,31 @@ def failures(results: Results) -> pd.DataFrame:
     return _shares(every, [*keys, "behavior"], "share_of_failures").merge(accuracies, on=keys)
 
 
-class Tuning(NamedTuple):
-    """A tuned model, as described by its training record."""
+def tunings(places: Mapping[str, str]) -> pd.DataFrame:
+    """The models before (base) and after (irft) tuning, if both were measured.
 
-    model: str
-    base: str
-    trained_on: str
-    """"string-game", "kinship", or a folder."""
-
-
-def tunings(places: Mapping[str, str]) -> list[Tuning]:
-    """The tuned models whose untuned versions were also measured, by the models' places."""
+    `places` says where each model was found; trained_on is "string-game", "kinship" or a folder.
+    """
     names = {place: name for name, place in places.items()}
-    return [
-        Tuning(model, names[base], str(training.options.get("data")))
+    rows = [
+        (str(training.options.get("data")), tuning, name)
         for model, training in trained(places, RuleFollowing.name)
-        if (base := absolute(training.model)) in names
+        if (base := names.get(absolute(training.model)))
+        for tuning, name in (("base", base), ("irft", model))
     ]
+    # Models that were tuned on the same data may have the same base.
+    return pd.DataFrame(rows, columns=["trained_on", "tuning", "model"]).drop_duplicates()
 
 
-def tuned(cells: pd.DataFrame, tunings: Sequence[Tuning], *quantities: str) -> pd.DataFrame:
-    """Tables 3 and 5: models before (base) and after (irft) tuning, from rows of `accuracy`.
+def tuned(cells: pd.DataFrame, tunings: pd.DataFrame, *quantities: str) -> pd.DataFrame:
+    """Tables 3 and 5: rows of `tunings`, with accuracies from rows of `accuracy`.
 
     With several quantities of rules, rules is a column. Rules are factual and in natural language,
     without demonstrations.
     """
-    rows = [
-        {"trained_on": one.trained_on, "tuning": name, "model": model}
-        for one in tunings
-        for name, model in (("base", one.base), ("irft", one.model))
-    ]
-    # Models that were tuned on the same data may have the same base.
-    models = pd.DataFrame(rows, columns=["trained_on", "tuning", "model"]).drop_duplicates()
     keys = ["model", "trained_on", *["rules"] * (len(quantities) > 1), "tuning"]
     plain = under(cells, shots="no", form="natural", version="factual")
-    chosen = models.merge(plain[plain["rules"].isin(quantities)], on="model")
+    chosen = tunings.merge(plain[plain["rules"].isin(quantities)], on="model")
     return chosen[keys].drop_duplicates().merge(_wide(chosen, keys), on=keys)
 
 

@@ -137,16 +137,12 @@ def finding_section(results: Results) -> page.Section:
     return named_section(table[table["status"] == CONFIRMATORY], item, EXPLORATORY)
 
 
-def _gap(table: pd.DataFrame) -> pd.Series:
-    """By model, how far the interval for rulebreakers lies below that for their counterparts."""
-    rows = table.set_index(["measure", "model"])
-    broken, kept = (rows.loc[side] for side in SIDES)
-    return kept["low"] - broken["high"]
-
-
 def sides(table: pd.DataFrame) -> str:
     """A sentence on the models that fail on rulebreakers more often than on their counterparts."""
-    gap, n = _gap(table).dropna(), f"n = {counted(int(table['pairs'].max()), 'pair')}"
+    rows = table.set_index(["measure", "model"])
+    broken, kept = (rows.loc[side] for side in SIDES)
+    gap = (kept["low"] - broken["high"]).dropna()
+    n = f"n = {counted(int(table['pairs'].max()), 'pair')}"
     if gap.empty:
         return (
             "Whether rulebreakers are rejected less often than non-rulebreakers are accepted was "

@@ -1,11 +1,11 @@
 """The entity pairs, and the 25,600 instances made from them with a seed (Sections 3.1 to 3.3)."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers import templates
@@ -24,8 +24,8 @@ class EntityPair:
 
     @property
     def entity_group(self) -> str:
-        """What `group_of` says of the category."""
-        return group_of(self.category)
+        """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
+        return "geographical" if self.category == templates.CITIES else "categorical"
 
     @property
     def message(self) -> str:
@@ -37,11 +37,6 @@ class EntityPair:
     def fact_id(self) -> str:
         """The id of the fact."""
         return f"{self.category}/{self.entity_b}"
-
-
-def group_of(category: str) -> str:
-    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-    return "geographical" if category == templates.CITIES else "categorical"
 
 
 class FirstName(NamedTuple):
@@ -70,21 +65,15 @@ def namesakes() -> frozenset[tuple[str, str]]:
     return frozenset((row["country"], row["city"]) for row in rows)
 
 
-def aliases(entity_a: str) -> tuple[str, ...]:
-    """Other names of a country or type that count as completing a fact."""
-    return _by_entity("aliases.csv", "alias").get(entity_a, ())
-
-
-def lookalikes(entity_a: str) -> tuple[str, ...]:
-    """Names that contain a country's name but refer to something else."""
-    return _by_entity("lookalikes.csv", "name").get(entity_a, ())
-
-
 @cache
-def _by_entity(file: str, column: str) -> dict[str, tuple[str, ...]]:
-    names: dict[str, tuple[str, ...]] = {}
-    for row in packaged_rows(__package__, file):
-        names[row["entity_a"]] = (*names.get(row["entity_a"], ()), row[column])
+def further_names(of: Literal["aliases", "lookalikes"]) -> Mapping[str, Sequence[str]]:
+    """By country or type, its aliases, which also complete a fact, or its lookalikes.
+
+    Lookalikes contain its name but refer to something else.
+    """
+    names: dict[str, list[str]] = {}
+    for row in packaged_rows(__package__, f"{of}.csv"):
+        names.setdefault(row["entity_a"], []).append(row["name"])
     return names
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from interp import AnswerOption, Choice, Prompt, PromptSet
 from interp.extend import Donor, Outline, Span, compose, placed
-from interp_experiments.rulebreakers.instances import EntityPair, Instance, group_of, shuffled
+from interp_experiments.rulebreakers.instances import EntityPair, Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
 
 ENTITIES = {
@@ -117,7 +117,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
 def _outline(instance: Instance, phrasing: Phrasing) -> Outline:
     factors = {
         "rule": instance.rule,
-        "entity_group": group_of(instance.category),
+        "entity_group": instance.pair.entity_group,
         "category": instance.category,
         "verb": instance.verb,
         "entity_a": instance.entity_a,

@@ -10,7 +10,7 @@ from interp import UserError
 from interp.extend import shortened
 from interp.extend.data import Cells, LackingColumnsError, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
-from interp_experiments.rulebreakers.templates import VERBS, without_article
+from interp_experiments.rulebreakers.templates import PRONOUNS, VERBS, without_article
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
 
-def load_published(source: str | Path) -> list[Instance]:
+def load_published(source: str | Path) -> Located:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
 
     Raises:
@@ -32,11 +32,6 @@ def load_published(source: str | Path) -> list[Instance]:
             a sentence differs from the one that the other columns imply, an id occurs twice, or an
             instance lacks its counterpart or differs from it in more than entity A.
     """
-    return [instance for _, instance in load_located(source)]
-
-
-def load_located(source: str | Path) -> Located:
-    """The instances of `load_published` with the names of their rows; raises the same errors."""
     try:
         rows = read_rows(source, tuple(COLUMNS))
     except UserError as error:
@@ -67,6 +62,7 @@ def _instance(cells: Cells) -> Instance:
         )
     verbs = _chosen("category", texts["category"], VERBS)
     _chosen("verb", texts["verb"], dict.fromkeys(verbs))
+    _chosen("pronoun", texts["pronoun"], dict.fromkeys(PRONOUNS))
     texts["rule"] = _rule(texts["rule"], texts["premise1"])
     texts["entity_b"] = without_article(texts["entity_b"], group=texts["category"])
     instance = Instance(**texts, label=label)
@@ -115,10 +111,10 @@ def _check_pair(sides: Located) -> None:
             "every rulebreaker ID_rb needs exactly one counterpart ID_nonrb"
         )
     ((_, other),) = others
-    for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
+    same = ("rule", "category", "name", "pronoun", "verb", "entity_b")
+    for column, field in COLUMNS.items():
         got, expected = getattr(other, field), getattr(one, field)
-        if got != expected:
-            (column,) = (name for name, own in COLUMNS.items() if own == field)
+        if field in same and got != expected:
             raise UserError(
                 f"{column} is {shortened(got, 60)!r}, but {shortened(expected, 60)!r} "
                 f"in its counterpart ({where}); the sides of a pair differ only in entityA"

@@ -10,7 +10,7 @@ from interp.extend.data import parse_each
 from interp.extend.prompts import FACT_SIDE, Contrast, Filter, longer_names, mentions
 from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.prompts import prompt_set
-from interp_experiments.rulebreakers.published import Located, load_located, load_published
+from interp_experiments.rulebreakers.published import Located, load_published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,13 +38,14 @@ class Rulebreakers(System):
         """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""
         if data is None:
             return _generated(seed)
-        return prompt_set(load_published(data), seed=seed, description={"data": data})
+        read = [instance for _, instance in load_published(data)]
+        return prompt_set(read, seed=seed, description={"data": data})
 
     def facts(self, *, data: str | None) -> PromptSet:
         """A completion prompt for each entity pair: the 274 packaged ones, or those in `data`."""
         if data is None:
             return _packaged_facts()
-        return fact_set(published_pairs(load_located(data)), description={"data": data})
+        return fact_set(published_pairs(load_published(data)), description={"data": data})
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
         """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
@@ -134,7 +135,8 @@ def published_pairs(located: Located) -> list[instances.EntityPair]:
 
 def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, str]) -> PromptSet:
     """One completion prompt for each entity pair, in order."""
-    names = {pair.entity_a: (pair.entity_a, *instances.aliases(pair.entity_a)) for pair in pairs}
+    aliases = instances.further_names("aliases")
+    names = {pair.entity_a: (pair.entity_a, *aliases.get(pair.entity_a, ())) for pair in pairs}
     longer = longer_names(name for own in names.values() for name in own)
     prompts = [_fact_prompt(pair, names[pair.entity_a], longer) for pair in pairs]
     return PromptSet(
@@ -156,7 +158,8 @@ def _fact_prompt(
         plain, question = "is a kind of", f"What type of thing is {pair.entity_b}?"
     # Names of other answers: "South Sudan" is not "Sudan".
     holding = {other for name in names for other in longer[name]}.difference(names)
-    others = [*(name for name in longer if name in holding), *instances.lookalikes(pair.entity_a)]
+    lookalikes = instances.further_names("lookalikes").get(pair.entity_a, ())
+    others = [*(name for name in longer if name in holding), *lookalikes]
     # A model that repeats "Mexico City" has not named "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
     return Prompt(

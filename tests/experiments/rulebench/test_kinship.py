@@ -14,8 +14,7 @@ TYPE_OF = {word: type_ for type_, words in kin.WORDS.items() for word in words}
 
 
 def relations(family):
-    people = range(len(family))
-    return {(a, b): family.relation(a, b) for a, b in permutations(people, 2)}
+    return {pair: family.types.get(pair) for pair in permutations(range(len(family)), 2)}
 
 
 def shape(family):
@@ -50,9 +49,9 @@ def grow(family):
     for couple in family.couples:
         yield family.with_child(couple, kin.MALE)
     for person in range(len(family)):
-        if family.spouses[person] is None:
+        if person not in family.spouses:
             yield family.with_spouse(person)
-        if family.parents[person] is None:
+        if person not in family.parents:
             yield family.with_parents(person)
 
 

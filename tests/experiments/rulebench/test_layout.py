@@ -67,7 +67,7 @@ def test_a_counterfactual_set_is_read_with_the_factual_one_beside_it(tmp_path):
     write(tmp_path / "clutrr-cf", [item("aunt")])
     write(tmp_path / "ulogic", [item(True)])
     clutrr, ulogic = read_sets(tmp_path)
-    assert (clutrr.name, ulogic.name) == ("clutrr", "ulogic")
+    assert (clutrr.kind.name, ulogic.kind.name) == ("clutrr", "ulogic")
     assert clutrr.factual.items[0].gold == "uncle"
     assert clutrr.counterfactual.items[0].gold == "aunt"
     assert ulogic.counterfactual is None
@@ -82,16 +82,16 @@ def test_the_working_directory_and_a_name_that_is_only_an_ending_are_folders(tmp
         write(tmp_path / name, [item("b")])
     monkeypatch.chdir(tmp_path / "deer")
     (here,) = read_sets(Path())
-    assert here.name == "deer" and here.counterfactual is not None
+    assert here.kind.name == "deer" and here.counterfactual is not None
     monkeypatch.chdir(tmp_path / "deer-cf")
     assert read_set(Path()).factual is None
     write(tmp_path / "-cf", [item("niece")])
-    assert {found.name for found in read_sets(tmp_path)} == {"clutrr", "deer"}
+    assert {found.kind.name for found in read_sets(tmp_path)} == {"clutrr", "deer"}
 
 
 def test_a_set_is_recognized_by_its_answers(tmp_path):
-    assert read_set(write(tmp_path / "mine", [item("niece")])).name == "clutrr"
-    assert read_set(write(tmp_path / "truths", [item(True)])).name == "ulogic"
+    assert read_set(write(tmp_path / "mine", [item("niece")])).kind.name == "clutrr"
+    assert read_set(write(tmp_path / "truths", [item(True)])).kind.name == "ulogic"
     with pytest.raises(UserError, match=r"folder.*deer, theoremqa"):
         read_set(write(tmp_path / "letters", [item("a")]))
 
@@ -139,7 +139,7 @@ def test_one_broken_record_of_a_file_is_left_out_alone(tmp_path, wrong, reason):
     (folder / "test_data.json").write_text(f"[{good}, {wrong}, {good}]")
     with pytest.raises(UserError, match=rf"test_data\.json, item 2: {reason}"):
         read_set(folder)
-    assert list(read_set(folder, broken="skip").factual.by_id) == ["0001", "0003"]
+    assert list(read_set(folder, skip_broken=True).factual.by_id) == ["0001", "0003"]
 
 
 def test_one_broken_rule_of_a_file_is_left_out_alone(tmp_path):
@@ -147,7 +147,7 @@ def test_one_broken_rule_of_a_file_is_left_out_alone(tmp_path):
     broken = r'"1": {"NL": "x"}, "1": {"NL": "y"}, "3": {"NL": "\ud800"}, '
     broken += r'"\ud800": {"NL": "z"}, "2": {"NL": "x", "FOL": "\udbff"}'
     (folder / RULES).write_text(f'{{"0": {{"NL": "if a then b"}}, {broken}}}')
-    found = read_set(folder, broken="skip")
+    found = read_set(folder, skip_broken=True)
     assert list(found.factual.by_id) == ["0001"] and list(found.factual.rules) == ["0"]
     assert len(found.problems) == 5
 
@@ -225,7 +225,7 @@ def test_what_is_missing_is_said(tmp_path):
 @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")
 def test_the_authors_sets_are_read():
     clutrr, deer, ulogic = read_sets(REAL)
-    assert [found.name for found in (clutrr, deer, ulogic)] == ["clutrr", "deer", "ulogic"]
+    assert [found.kind.name for found in (clutrr, deer, ulogic)] == ["clutrr", "deer", "ulogic"]
     assert (len(clutrr.factual.items), len(clutrr.factual.rules)) == (1048, 881)
     assert (len(clutrr.counterfactual.items), len(clutrr.counterfactual.rules)) == (1048, 1010)
     assert (len(deer.factual.items), len(deer.factual.rules)) == (42, 43)

@@ -25,7 +25,6 @@ from interp_experiments.rulebench.prompts import (
     VERSIONS,
     Setting,
     examples,
-    question_set,
     shown_rules,
 )
 from interp_experiments.rulebench.prompts import RULES as QUANTITIES
@@ -45,7 +44,7 @@ def kinship():
 
 
 def prompts_of(rule_set, settings, seed=0):
-    return question_set([rule_set], settings, seed=seed, system="test", description={})
+    return RuleBench("test", settings, game_questions).prompts_of([rule_set], seed=seed, data=None)
 
 
 def by_side(prompts):
@@ -106,7 +105,7 @@ def test_rules_of_one_body_are_never_shown_together():
     rules += [Rule("3", "if A has a son B then B is old"), Rule("4", "If A is old, then so is B.")]
     item = Item("0001", "Who is B to A?", "son", "0")
     version = Version([item], {rule.id: rule for rule in rules})
-    shown = shown_rules(RuleSet("clutrr", items.CLUTRR, version), version, item, ALL, seed=0)
+    shown = shown_rules(RuleSet(items.CLUTRR, version), version, item, ALL, seed=0)
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
@@ -245,7 +244,9 @@ def test_versions_are_asked_of_what_is_in_both(kinship):
     asked = prompts_of(whole, VERSIONS)
     groups = {prompt.pair_id for prompt in asked}
     fewer = replace(whole.counterfactual, items=whole.counterfactual.items[1:])
-    less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
+    lacking = replace(whole, counterfactual=fewer)
+    assert asked.whole_groups and not prompts_of(lacking, COUNTERFACTUAL).whole_groups
+    less = prompts_of(lacking, VERSIONS)
     assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
     factual = replace(whole, counterfactual=None)
     with pytest.raises(UserError, match=r"kinship.*rulebench-versions"):

@@ -204,7 +204,7 @@ def test_another_case_of_the_counterfactual_version_has_the_name_of_its_own_rule
         return Version((Item("0001", question, "uncle", "1"),), {"1": Rule("1", words)})
 
     def name(factual, counterfactual):
-        rule_set = RuleSet("clutrr", CLUTRR, factual, counterfactual)
+        rule_set = RuleSet(CLUTRR, factual, counterfactual)
         own = counterfactual or factual
         item, setting = (
             own.items[0],

@@ -23,7 +23,7 @@ from interp_experiments.rulebench.layout import DATA, RULES
 from interp_experiments.rulebench.page import dimension_section, headline_numbers, tuning_sections
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy
-from interp_experiments.rulebench.tables import Tuning, tunings
+from interp_experiments.rulebench.tables import tunings
 from interp_experiments.scaffold import measured_and_published
 from tests.support.pages import browsed, panels_of
 from tests.support.studies import checked_page, studied
@@ -186,7 +186,9 @@ def test_measured_and_published_stand_in_different_rows():
     assert both["source"].value_counts().to_dict() == {"published": 14, "measured": 2}
 
 
-TUNED = (Tuning("tuned", "m", "string-game"), Tuning("other", "m", "kinship"))
+def before_and_after(model, trained_on, base="m"):
+    columns = ["trained_on", "tuning", "model"]
+    return pd.DataFrame([(trained_on, "base", base), (trained_on, "irft", model)], columns=columns)
 
 
 def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
@@ -203,7 +205,7 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     )
     cells = tables.accuracy(results).frame
     third = measured_and_published(
-        tables.tuned(cells, TUNED[:1], "few"), tables.published(3)
+        tables.tuned(cells, before_and_after("tuned", "string-game"), "few"), tables.published(3)
     ).set_index(["model", "tuning"])
     assert third.loc[("m", "base"), "clutrr"] == 0.5
     assert third.loc[("tuned", "irft"), "clutrr"] == 1.0
@@ -211,7 +213,8 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     assert third.loc[("tuned", "irft"), "string-game"] == 1.0
     assert third.loc[("llama-2-7b-chat", "irft"), "deer"] == pytest.approx(0.6190)
     fifth = measured_and_published(
-        tables.tuned(cells, TUNED[1:], "golden", "few"), tables.published(5)
+        tables.tuned(cells, before_and_after("other", "kinship"), "golden", "few"),
+        tables.published(5),
     ).set_index(["model", "rules", "tuning"])
     assert fifth.loc[("other", "golden", "irft"), "clutrr"] == 0.0
     assert fifth.loc[("other", "few", "irft"), "clutrr"] == 1.0
@@ -224,8 +227,8 @@ def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
     trained_on, there, lacking
 ):
     cells = tables.accuracy(results_of(text("uncle", correct=True))).frame
-    assert not list(tuning_sections(cells, []))
-    (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
+    assert not list(tuning_sections(cells, tunings({})))
+    (section,) = tuning_sections(cells, before_and_after("tuned", trained_on))
     assert [item.name for item in section.items] == [f"table{there}"]
     assert set(section.items[0].frame["source"]) == {"measured", "published"}
     assert re.search(rf"Table {lacking} .*omitted", section.text)
@@ -258,8 +261,9 @@ def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
     trained = [tuned, unfinished, other, damaged, str(tmp_path / "without")]
     places = {"plain": "base", "other": "org/model", DEFAULT: DEFAULT, "tuned": tuned}
     places |= {f"{number}": place for number, place in enumerate(trained[1:])}
-    assert tunings(places) == [Tuning("tuned", "plain", "string-game")]
-    assert tunings({name: places[name] for name in places if name != "plain"}) == []
+    expected = before_and_after("tuned", "string-game", "plain")
+    pd.testing.assert_frame_equal(tunings(places), expected)
+    assert tunings({name: places[name] for name in places if name != "plain"}).empty
 
 
 def test_published_numbers():

@@ -64,7 +64,7 @@ def damaged_rows(damages):
 def loads_or_is_refused(file):
     """The instances of a file; None where it is refused in a short message."""
     try:
-        instances = load_published(str(file))
+        instances = [instance for _, instance in load_published(str(file))]
         prompts = system.prompts(seed=0, data=str(file))
         prompts.check()
         prompts.content_hash()

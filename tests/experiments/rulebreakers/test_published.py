@@ -9,6 +9,10 @@ from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import PHRASINGS
 
 
+def instances_of(source):
+    return [instance for _, instance in load_published(source)]
+
+
 @pytest.fixture(scope="module")
 def frame():
     return system.dataset(seed=3).head(40)
@@ -33,7 +37,7 @@ def test_a_written_data_set_loads_into_the_same_objects(frame, tmp_path, suffix)
         frame.to_json(file, orient="records", lines=True)
     else:
         frame.to_parquet(file)
-    assert load_published(str(file)) == generate(3)[:40]
+    assert instances_of(str(file)) == generate(3)[:40]
 
 
 def test_a_folder_laid_out_as_on_the_hub(frame, tmp_path):
@@ -41,7 +45,7 @@ def test_a_folder_laid_out_as_on_the_hub(frame, tmp_path):
     frame.head(20).to_csv(tmp_path / "data" / "train-0.csv", index=False)
     frame.tail(20).to_csv(tmp_path / "data" / "train-1.csv", index=False)
     (tmp_path / "README.md").write_text("a card")
-    assert load_published(str(tmp_path)) == load_published(tmp_path) == generate(3)[:40]
+    assert instances_of(str(tmp_path)) == instances_of(tmp_path) == generate(3)[:40]
 
 
 LOOSE = {
@@ -61,7 +65,7 @@ LOOSE = {
 @pytest.mark.parametrize("name", LOOSE)
 def test_cells_are_read_loosely(frame, tmp_path, name):
     LOOSE[name](frame).to_csv(tmp_path / "data.csv", index=False)
-    assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
+    assert instances_of(str(tmp_path / "data.csv")) == generate(3)[:40]
 
 
 def test_entity_b_is_read_with_and_without_its_article(published, tmp_path):
@@ -70,8 +74,8 @@ def test_entity_b_is_read_with_and_without_its_article(published, tmp_path):
     assert (frame["entityB"] != published["entityB"]).any()
     frame.to_csv(tmp_path / "bare.csv", index=False)
     published.to_csv(tmp_path / "published.csv", index=False)
-    loaded = load_published(str(tmp_path / "published.csv"))
-    assert loaded == load_published(str(tmp_path / "bare.csv"))
+    loaded = instances_of(str(tmp_path / "published.csv"))
+    assert loaded == instances_of(str(tmp_path / "bare.csv"))
     for instance in loaded:
         prompt = to_prompt(instance, PHRASINGS[0])
         spans = {prompt.text[slice(*s)] for r, s in prompt.roles.items() if r.endswith("_b")}
@@ -120,7 +124,7 @@ def altered(row, **cells):
         (altered(3, premise1="nan"), r"line 5: premise1\b.*'nan'; .*'If "),
         (altered(3, verb="died in"), r"line 5: premise1\b.*'; .*'.* died in .*verb"),
         (altered(3, premise2="banana\0"), r"line 5: premise2\b.*'\\x00'"),
-        (altered(3, pronoun="it"), r"line 5: .*pronoun 'it'.*\bhe, she\b"),
+        (altered(3, pronoun="it"), r"line 5: pronoun is 'it'.*\bhe, she\b"),
         (
             lambda f: altered(3, pronoun={"he": "she", "she": "he"}[f.iloc[3]["pronoun"]])(f),
             r"line 5: premise1\b.*'.*, then (he|she) .*'; .*'.*, then (she|he) .*pronoun",
