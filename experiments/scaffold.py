@@ -1,4 +1,4 @@
-"""Helpers shared by all studies of papers: page frame, published numbers and row order."""
+"""Helpers shared by all studies of papers: sections, published numbers and row order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,32 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from interp import StudyFolder
 from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
-from interp.extend.page import FigureItem, Report, Section, TableItem
+from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.results import SUM, decisive_table, reading_items, training_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def paper_report(
-    folder: StudyFolder,
-    *,
-    sections: Sequence[Section],
-    problems: Sequence[str] = (),
-    **frame: Any,
-) -> Report:
-    """The report page of a study that replicates a paper: its sections and its folder's record.
-
-    Missing measurements come before `problems`; `frame` has the other fields of `Report`.
-    """
-    return Report(
-        sections=tuple(sections),
-        record=folder.provenance(),
-        problems=(*folder.problems(), *problems),
-        **frame,
-    )
 
 
 def about_pairs(section: Section, **values: str) -> Section:

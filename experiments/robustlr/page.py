@@ -69,8 +69,7 @@ def report_of(folder: StudyFolder) -> page.Report:
     compared = comparisons(results.rows)
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
-    return scaffold.paper_report(
-        folder,
+    return page.Report(
         title="RobustLR",
         text=(
             "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
@@ -98,6 +97,8 @@ def report_of(folder: StudyFolder) -> page.Report:
         names=NAMES,
         paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
         "Logical Robustness of Deductive Reasoners.",
+        record=folder.provenance(),
+        problems=tuple(folder.problems()),
     )
 
 
