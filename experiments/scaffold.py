@@ -33,15 +33,13 @@ def choice_section(
     options: pd.DataFrame,
     cluster: str | None,
     *,
-    text: str = "",
     by: Sequence[str] = (),
 ) -> Section:
     """The accuracy of each reading of the answers, and which differ from chance.
 
     `answers` and `options` are rows of the tables answers and option_probabilities, of which those
     about other prompts are left out. `cluster` is the factor whose values group dependent prompts
-    (None: pairs), `text` what else to know about the prompts, and `by` factors by which to say how
-    well prompts are told apart.
+    (None: pairs), and `by` factors by which to say how well prompts are told apart.
     """
     answers, options = (
         rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
@@ -55,8 +53,7 @@ def choice_section(
     )
     if not items:
         about = "No prompt offers options to choose from, so there is no forced choice."
-    title = "Free, forced and calibrated choices"
-    return Section(title, f"{about} {text}".strip(), items)
+    return Section("Free, forced and calibrated choices", about, items)
 
 
 def decisive_items(

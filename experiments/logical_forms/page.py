@@ -88,6 +88,5 @@ def score_numbers(results: Results) -> Iterator[Number]:
     )
     for score in ("soft_accuracy", "relative_positive", "perplexity"):
         means = rows.dropna(subset=score).groupby(["model", "pair"])[score].mean()
-        for model, of_pairs in means.groupby(level="model", sort=False):
-            values = {str(pair): float(mean) for pair, mean in of_pairs.droplevel("model").items()}
-            yield Number(score.replace("_", " "), {"model": str(model)}, values)
+        for model in means.index.unique("model"):
+            yield Number(score.replace("_", " "), {"model": model}, means[model].to_dict())

@@ -10,7 +10,6 @@ from interp import StudyFolder
 from interp.extend import page
 from interp.extend.figures import grouped_bars, lines
 from interp_experiments import scaffold
-from interp_experiments.findings import listed
 from interp_experiments.robustlr import system, tables
 from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
@@ -170,7 +169,7 @@ def part_section(results: Results) -> page.Section:
             *(
                 page.TableItem(
                     f"{kind}_labels",
-                    f"By label, {kind} sets (Tables {listed(map(str, printed[kind]))})",
+                    f"By label, {kind} sets (Tables {'{}, {} and {}'.format(*printed[kind])})",
                     tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
                 )
                 for kind in tables.SETS

@@ -18,8 +18,7 @@ from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
 _WORD = r"[^\W\d_][\w'’-]*"
-_ADJECTIVE = re.compile(rf"({_WORD}) is (not )?({_WORD})")
-_RELATION = re.compile(rf"({_WORD}) is (not )?the ({_WORD}) of ({_WORD})")
+_CLAUSE = re.compile(rf"({_WORD}) is (not )?(?:({_WORD})|the ({_WORD}) of ({_WORD}))")
 _INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_WORD}) is (not )?({_WORD})")
 _SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
 _IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
@@ -61,14 +60,12 @@ def sentence_of(words: str) -> language.Literal | language.Rule:
 
 def literal_of(words: str) -> language.Literal:
     """The literal that a clause states; a UserError if it fits no template."""
-    if found := _RELATION.fullmatch(words):
-        return language.Literal(language.Predicate(found[3], found[1], found[4]), not found[2])
+    if found := _CLAUSE.fullmatch(words):
+        predicate = language.Predicate(found[3] or found[4], found[1], found[5])
+        return language.Literal(predicate, not found[2])
     if found := _INVERTED.fullmatch(words):
-        return language.Literal(
-            language.Predicate(found[1], found[4], found[2]), not found[3], inverted=True
-        )
-    if found := _ADJECTIVE.fullmatch(words):
-        return language.Literal(language.Predicate(found[3], found[1]), not found[2])
+        predicate = language.Predicate(found[1], found[4], found[2])
+        return language.Literal(predicate, not found[3], inverted=True)
     raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
 
 
@@ -229,8 +226,7 @@ def _instances(members: Sequence[language.Instance]) -> list[language.Instance]:
         raise UserError(f"{group} has the same version twice")
     if first.version == "statement":
         return [replace(first, group="statement")]
-    operators = (name for operator, name in _SETS.items() if first.version.startswith(operator))
-    name = next(operators, None)
+    name = _SETS.get(first.version[:-1])
     edits = {edit.version: edit.group for edit in CONTRAST_SETS[name]} if name else {}
     other = next((version for version in there if version != "base"), "equiv_type1")
     groups = edits or {"base": "base", other: "paraphrase"}
