@@ -134,25 +134,23 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
     It omits published rows about sets (column `set`) that were not measured and, if no column has
     both kinds of numbers, all published rows. The file has everything.
     """
-    complete, measured = both, both["source"] == "measured"
-    if "set" in both:
-        both = both[measured | both["set"].isin(both.loc[measured, "set"])]
-        measured = both["source"] == "measured"
-    numbers = both.select_dtypes("number").columns
-    there = [both.loc[rows, numbers].notna().any() for rows in (measured, ~measured)]
-    shared = [column for column in numbers if there[0][column] and there[1][column]]
-    if shared:
-        kept = {*shared, *_COUNTS}
-        shown = both.drop(columns=[column for column in numbers if column not in kept])
-        shown = shown[shown[shared].notna().any(axis=1)]
-        left = len(shown.columns) < len(both.columns)
-        why = "The file also has columns that are only measured or only published." if left else ""
-        if len(both) < len(complete):
-            why = f"{why} The file also has numbers published for other sets.".strip()
-    else:
-        shown = both[measured].dropna(axis="columns", how="all")
+    measured = both[both["source"] == "measured"]
+    shown = both[both["set"].isin(measured["set"])] if "set" in both else both
+    numbers = list(both.select_dtypes("number"))
+    counts = shown.groupby("source")[numbers].count()
+    shared = [name for name in numbers if len(counts) == 2 and counts[name].all()]
+    if not shared:
         why = "No number measured here was published; the file has the published rows."
-    return TableItem(name, title, complete, f"{note} {why}".strip(), display=shown)
+        shown = measured.dropna(axis="columns", how="all")
+        return TableItem(name, title, both, f"{note} {why}".strip(), display=shown)
+    left = [name for name in numbers if name not in {*shared, *_COUNTS}]
+    notes = {
+        note: bool(note),
+        "The file also has columns that are only measured or only published.": bool(left),
+        "The file also has numbers published for other sets.": len(shown) < len(both),
+    }
+    shown = shown.drop(columns=left).dropna(subset=shared, how="all")
+    return TableItem(name, title, both, " ".join(n for n in notes if notes[n]), display=shown)
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:

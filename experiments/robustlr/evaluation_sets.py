@@ -47,10 +47,8 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
         while True:
             with suppress(UserError):  # The theory is too large to enumerate.
                 members = tuple(
-                    Instance(theory_id(index), name, version, kind, base, theory, asked, label)
-                    for version, kind, theory, asked, label in draw(
-                        name, rng, words, base, distractors
-                    )
+                    Instance(theory_id(index), name, *drawn)
+                    for drawn in draw(name, rng, words, base, distractors)
                 )
                 if members and all(verdict(m.theory, m.statement) is m.label for m in members):
                     return members
@@ -58,8 +56,8 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
     return Groups(name, versions, INSTANCES // len(versions), theory_id, group)
 
 
-Drawn = Iterator[tuple[str, str, Theory, Literal, Verdict]]
-"""The version, group, theory, statement and label of each instance of a group."""
+Drawn = Iterator[tuple[str, str, Verdict, Theory, Literal, Verdict]]
+"""The fields of each `Instance` of a group, from its version on."""
 
 
 def _equivalence(
@@ -72,12 +70,12 @@ def _equivalence(
     statement, theory, rules, joint = pair
     if not distractors:
         theory = theory.only(sources(theory, statement).union(rules))
-    yield "base", "base", theory, statement, base
+    yield "base", "base", base, theory, statement, base
     told = contraposed(theory)
     if joint:
         one, other = rules
         told = theory.with_rule(one, joint).with_rule(other)
-    yield EQUIVALENCE_SETS[name], "paraphrase", told, statement, base
+    yield EQUIVALENCE_SETS[name], "paraphrase", base, told, statement, base
 
 
 def _contrast(
@@ -96,7 +94,7 @@ def _contrast(
         theory = theory.only(proof_set(theory, statement))
     for edit in CONTRAST_SETS[name]:
         told, label = edited(theory, rule, unseen, edit), edit.expected(base)
-        yield edit.version, edit.group, told, statement, label
+        yield edit.version, edit.group, base, told, statement, label
 
 
 def draw_last_rule(

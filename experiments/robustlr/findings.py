@@ -110,12 +110,13 @@ def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
         f"{'theory' if theories == 1 else 'theories'} in total ({each} each) and variants."
     )
     against = table[table["kind"] == AGAINST_GUESS]
-    guessed = {f"{kind} sets": [*names, f"{kind} sets"] for kind, names in tables.SETS.items()}
     subjects = {
         "Accuracy on the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
         **{
-            f"F1 of {kind} against guessing": against[against["sets"].isin(names)]
-            for kind, names in guessed.items()
+            f"F1 of {kind} sets against guessing": against[
+                against["sets"].isin([*names, f"{kind} sets"])
+            ]
+            for kind, names in tables.SETS.items()
         },
         "Between models, F1": table[table["kind"] == BETWEEN_MODELS],
         "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],

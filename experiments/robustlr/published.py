@@ -21,8 +21,12 @@ _WORD = r"[^\W\d_][\w'’-]*"
 _CLAUSE = re.compile(rf"({_WORD}) is (not )?(?:({_WORD})|the ({_WORD}) of ({_WORD}))")
 _INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_WORD}) is (not )?({_WORD})")
 _SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
-_IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
-_IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
+_RULES = {
+    style: re.compile(
+        language.RULE_STYLES[style].format(body="(?P<body>.+?)", head="(?P<head>.+?)")
+    )
+    for style in (0, 1, 3, 2)  # Without a comma, the last would take one as part of the head.
+}
 _JOINED = re.compile(r" (and|or) ")
 
 
@@ -44,17 +48,12 @@ def sentence_of(words: str) -> language.Literal | language.Rule:
     """The fact or rule that a sentence states; a UserError if it fits no template."""
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
-    for (comma, plain), pattern, body, head in (
-        ((0, 1), _IF_FIRST, 1, 3),
-        ((3, 2), _IF_LAST, 3, 1),
-    ):
-        if found := pattern.fullmatch(words[:-1]):
-            style = comma if found[2].startswith(",") else plain
-            literals, operator = _complex(found[body])
-            heads, joined_by = _complex(found[head])
-            if len(heads) > 1 and joined_by == "or":
+    for style, pattern in _RULES.items():
+        if found := pattern.fullmatch(words):
+            (body, operator), (head, joined_by) = map(_complex, found.group("body", "head"))
+            if len(head) > 1 and joined_by == "or":
                 raise _unknown(words, "a rule without a disjunction after 'then'")
-            return language.Rule(literals, heads, operator, style)
+            return language.Rule(body, head, operator, style)
     return literal_of(words[:-1])
 
 
