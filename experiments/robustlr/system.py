@@ -17,13 +17,7 @@ from interp_experiments.robustlr.evaluation_sets import (
 )
 from interp_experiments.robustlr.language import Groups, Instance
 from interp_experiments.robustlr.learning import SPLITS, training_set
-from interp_experiments.robustlr.prompts import (
-    DECISIVE,
-    STRATA,
-    demonstrations,
-    made_by,
-    to_prompt,
-)
+from interp_experiments.robustlr.prompts import DECISIVE, STRATA, demonstrations, made_by, to_prompt
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.sampling import Vocabulary, Words
 from interp_experiments.robustlr.variants import CONTRAST_SETS
