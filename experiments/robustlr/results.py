@@ -193,8 +193,9 @@ def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
     negated = base.map(lambda label: Verdict(label).negated.value)
+    answers: list[str | pd.Series] = [*LABELS, base, negated]
     guesses = [
         prompts.assign(model=name, answer=answer, source="baseline")
-        for name, answer in zip(BASELINES, (*LABELS, base, negated), strict=True)
+        for name, answer in zip(BASELINES, answers, strict=True)
     ]
     return pd.concat([rows.assign(source="measured"), *guesses], ignore_index=True)
