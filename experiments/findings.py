@@ -133,9 +133,3 @@ def _estimate(row: Mapping[Hashable, object]) -> str:
 
 def _p(p: float) -> str:
     return "p < 0.0001" if p < 0.0001 else f"p {p:.4f}" if p < 0.001 else f"p {p:.3f}"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names, joined as in a sentence: "a, b and c"."""
-    *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last

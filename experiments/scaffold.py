@@ -1,4 +1,4 @@
-"""Helpers shared by all studies of papers: page frame, published numbers and row order."""
+"""Helpers shared by all studies of papers: sections, published numbers and row order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,32 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from interp import StudyFolder
 from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
-from interp.extend.page import FigureItem, Report, Section, TableItem
+from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.results import SUM, decisive_table, reading_items, training_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-def paper_report(
-    folder: StudyFolder,
-    *,
-    sections: Sequence[Section],
-    problems: Sequence[str] = (),
-    **frame: Any,
-) -> Report:
-    """The report page of a study that replicates a paper: its sections and its folder's record.
-
-    Missing measurements come before `problems`; `frame` has the other fields of `Report`.
-    """
-    return Report(
-        sections=tuple(sections),
-        record=folder.provenance(),
-        problems=(*folder.problems(), *problems),
-        **frame,
-    )
 
 
 def about_pairs(section: Section, **values: str) -> Section:
@@ -53,15 +33,13 @@ def choice_section(
     options: pd.DataFrame,
     cluster: str | None,
     *,
-    text: str = "",
     by: Sequence[str] = (),
 ) -> Section:
     """The accuracy of each reading of the answers, and which differ from chance.
 
     `answers` and `options` are rows of the tables answers and option_probabilities, of which those
     about other prompts are left out. `cluster` is the factor whose values group dependent prompts
-    (None: pairs), `text` what else to know about the prompts, and `by` factors by which to say how
-    well prompts are told apart.
+    (None: pairs), and `by` factors by which to say how well prompts are told apart.
     """
     answers, options = (
         rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
@@ -75,8 +53,7 @@ def choice_section(
     )
     if not items:
         about = "No prompt offers options to choose from, so there is no forced choice."
-    title = "Free, forced and calibrated choices"
-    return Section(title, f"{about} {text}".strip(), items)
+    return Section("Free, forced and calibrated choices", about, items)
 
 
 def decisive_items(
@@ -157,25 +134,23 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
     It omits published rows about sets (column `set`) that were not measured and, if no column has
     both kinds of numbers, all published rows. The file has everything.
     """
-    complete, measured = both, both["source"] == "measured"
-    if "set" in both:
-        both = both[measured | both["set"].isin(both.loc[measured, "set"])]
-        measured = both["source"] == "measured"
-    numbers = both.select_dtypes("number").columns
-    there = [both.loc[rows, numbers].notna().any() for rows in (measured, ~measured)]
-    shared = [column for column in numbers if there[0][column] and there[1][column]]
-    if shared:
-        kept = {*shared, *_COUNTS}
-        shown = both.drop(columns=[column for column in numbers if column not in kept])
-        shown = shown[shown[shared].notna().any(axis=1)]
-        left = len(shown.columns) < len(both.columns)
-        why = "The file also has columns that are only measured or only published." if left else ""
-        if len(both) < len(complete):
-            why = f"{why} The file also has numbers published for other sets.".strip()
-    else:
-        shown = both[measured].dropna(axis="columns", how="all")
+    measured = both[both["source"] == "measured"]
+    shown = both[both["set"].isin(measured["set"])] if "set" in both else both
+    numbers = list(both.select_dtypes("number"))
+    counts = shown.groupby("source")[numbers].count()
+    shared = [name for name in numbers if len(counts) == 2 and counts[name].all()]
+    if not shared:
         why = "No number measured here was published; the file has the published rows."
-    return TableItem(name, title, complete, f"{note} {why}".strip(), display=shown)
+        shown = measured.dropna(axis="columns", how="all")
+        return TableItem(name, title, both, f"{note} {why}".strip(), display=shown)
+    left = [name for name in numbers if name not in {*shared, *_COUNTS}]
+    notes = {
+        note: bool(note),
+        "The file also has columns that are only measured or only published.": bool(left),
+        "The file also has numbers published for other sets.": len(shown) < len(both),
+    }
+    shown = shown.drop(columns=left).dropna(subset=shared, how="all")
+    return TableItem(name, title, both, " ".join(n for n in notes if notes[n]), display=shown)
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:

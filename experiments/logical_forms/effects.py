@@ -218,14 +218,13 @@ def contrasts_by_model(results: Results) -> pd.DataFrame:
 
     def tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
         try:
-            return level_tests(rows, response)
+            tests = level_tests(rows, response)
         except UserError as error:
             return pd.DataFrame({"note": [f"undefined: {error}"]})
+        where = f" in {RESPONSES[response]}, {rows['model'].iloc[0]}"
+        return tests.assign(family=tests["family"] + where)
 
-    table = _by_model(results, tests_or_why_not)
-    if "family" in table:
-        table["family"] = table["family"] + " in " + table["response"] + ", " + table["model"]
-    return table
+    return _by_model(results, tests_or_why_not)
 
 
 def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFrame]) -> pd.DataFrame:

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from interp_experiments.logical_forms.logic import (
-    Argument,
-    Consequence,
-    Formula,
-    entails,
-    negated,
-)
+from interp_experiments.logical_forms.logic import Argument, Consequence, Formula, entails, negated
 
 Reading = Literal["form", "strict"]
 """Meaning of "uncertain": not certain (¬□A, as in the paper's forms) or, read strictly, neither

@@ -11,7 +11,7 @@ from interp_experiments.logical_forms import sections, tables
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.results import CLUSTER, SET, STAGES, Results, read_results
-from interp_experiments.scaffold import about_pairs, choice_section, paper_report
+from interp_experiments.scaffold import about_pairs, choice_section
 
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
@@ -40,8 +40,7 @@ def report_of(folder: StudyFolder) -> Report:
     main = folder.runs["questions"]
     answers, options = main.table("answers"), main.table("option_probabilities")
     prompts = whole_pairs(main.table("prompts"), answers)
-    return paper_report(
-        folder,
+    return Report(
         title="Logical forms",
         text=(
             "Soft accuracy is the correct answer's share of the probability of Yes and No. Hard "
@@ -76,6 +75,8 @@ def report_of(folder: StudyFolder) -> Report:
         names=NAMES,
         paper="Wang and Shi (2025): Logical forms complement probability in understanding "
         "language model (and human) performance.",
+        record=folder.provenance(),
+        problems=tuple(folder.problems()),
     )
 
 
@@ -87,6 +88,5 @@ def score_numbers(results: Results) -> Iterator[Number]:
     )
     for score in ("soft_accuracy", "relative_positive", "perplexity"):
         means = rows.dropna(subset=score).groupby(["model", "pair"])[score].mean()
-        for model, of_pairs in means.groupby(level="model", sort=False):
-            values = {str(pair): float(mean) for pair, mean in of_pairs.droplevel("model").items()}
-            yield Number(score.replace("_", " "), {"model": str(model)}, values)
+        for model in means.index.unique("model"):
+            yield Number(score.replace("_", " "), {"model": model}, means[model].to_dict())

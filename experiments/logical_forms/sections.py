@@ -20,11 +20,7 @@ from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
-from interp_experiments.scaffold import (
-    compared_item,
-    measured_and_published,
-    published_table,
-)
+from interp_experiments.scaffold import compared_item, measured_and_published, published_table
 
 
 def model_section(results: Results, parameters: TableItem) -> Section:

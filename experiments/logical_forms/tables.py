@@ -65,13 +65,11 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
     """Means of soft and hard accuracy (measure) with 95% intervals, by model, factor and level."""
     parts = []
     for factor in ("all", "modality", "argument_form"):
-        chosen = rows if factor == "all" else rows[rows[factor].notna()]
-        levels = "all" if factor == "all" else chosen[factor].astype(str)
-        for measure in ("soft accuracy", "hard accuracy"):
-            named = chosen.assign(factor=factor, level=levels)
-            by = ["model", "factor", "level"]
-            part = _with_interval(named, measure.replace(" ", "_"), by=by)
-            part.insert(3, "measure", measure)
+        chosen = rows.assign(all="all").dropna(subset=factor)
+        chosen = chosen.assign(factor=factor, level=chosen[factor].astype(str))
+        for score in ("soft_accuracy", "hard_accuracy"):
+            part = _with_interval(chosen, score, by=["model", "factor", "level"])
+            part.insert(3, "measure", score.replace("_", " "))
             parts.append(part)
     return pd.concat(parts, ignore_index=True)
 

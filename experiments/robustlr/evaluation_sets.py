@@ -5,11 +5,9 @@ generated separately, and a smaller set consists of the first groups of a larger
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from itertools import groupby
 from typing import NamedTuple
 
 from interp import UserError
@@ -23,8 +21,6 @@ from interp_experiments.robustlr.variants import (
     contraposed,
     editable,
     edited,
-    with_one_body,
-    with_one_head,
 )
 
 EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
@@ -51,10 +47,8 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
         while True:
             with suppress(UserError):  # The theory is too large to enumerate.
                 members = tuple(
-                    Instance(theory_id(index), name, version, kind, base, theory, asked, label)
-                    for version, kind, theory, asked, label in draw(
-                        name, rng, words, base, distractors
-                    )
+                    Instance(theory_id(index), name, *drawn)
+                    for drawn in draw(name, rng, words, base, distractors)
                 )
                 if members and all(verdict(m.theory, m.statement) is m.label for m in members):
                     return members
@@ -62,8 +56,8 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
     return Groups(name, versions, INSTANCES // len(versions), theory_id, group)
 
 
-Drawn = Iterator[tuple[str, str, Theory, Literal, Verdict]]
-"""The version, group, theory, statement and label of each instance of a group."""
+Drawn = Iterator[tuple[str, str, Verdict, Theory, Literal, Verdict]]
+"""The fields of each `Instance` of a group, from its version on."""
 
 
 def _equivalence(
@@ -73,12 +67,15 @@ def _equivalence(
     pair = _PAIRS[name](rng, words, base)
     if pair is None:
         return
-    theory = pair.theory
+    statement, theory, rules, joint = pair
     if not distractors:
-        theory = theory.only(sources(theory, pair.statement) | set(pair.rules))
-    yield "base", "base", theory, pair.statement, base
-    told = pair.paraphrase(theory)
-    yield EQUIVALENCE_SETS[name], "paraphrase", told, pair.statement, base
+        theory = theory.only(sources(theory, statement).union(rules))
+    yield "base", "base", base, theory, statement, base
+    told = contraposed(theory)
+    if joint:
+        one, other = rules
+        told = theory.with_rule(one, joint).with_rule(other)
+    yield EQUIVALENCE_SETS[name], "paraphrase", base, told, statement, base
 
 
 def _contrast(
@@ -97,7 +94,7 @@ def _contrast(
         theory = theory.only(proof_set(theory, statement))
     for edit in CONTRAST_SETS[name]:
         told, label = edited(theory, rule, unseen, edit), edit.expected(base)
-        yield edit.version, edit.group, told, statement, label
+        yield edit.version, edit.group, base, told, statement, label
 
 
 def draw_last_rule(
@@ -120,13 +117,14 @@ def statement_of(rule: Rule, base: Verdict) -> Literal:
 
 
 class Pair(NamedTuple):
-    """A base theory with its statement and its paraphrase."""
+    """A base theory with its statement, and what its paraphrase changes."""
 
     statement: Literal
     theory: Theory
-    paraphrase: Callable[[Theory], Theory]
     rules: tuple[Rule, ...] = ()
-    """The rules that are merged into one."""
+    """Two rules that are merged into one; of C-ES none, since every rule is contraposed."""
+    joint: Rule | None = None
+    """The rule that says what both say, in place of the first."""
 
 
 def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
@@ -136,16 +134,16 @@ def contraposed_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | 
         rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
         if rule is None:
             return None
-        return Pair(statement_of(rule, base), sampled.theory, contraposed)
+        return Pair(statement_of(rule, base), sampled.theory)
     if not sampled.unproved:
         return None
     drawn = pick(rng, sampled.unproved)
     statement = Literal(drawn.predicate, happens(rng, 0.5), drawn.inverted)
-    return Pair(statement, sampled.theory, contraposed)
+    return Pair(statement, sampled.theory)
 
 
 def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which a second rule has the same body as the last rule."""
+    """A theory in which a second rule has the same body: p ⇒ q and p ⇒ r become p ⇒ q ∧ r."""
     sampled = sample(rng, words)
     rule = draw_last_rule(rng, sampled, base, sampled.theory.rules)
     proved = set(sampled.proved)
@@ -155,12 +153,12 @@ def one_head_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
     other = pick(rng, others)
     second = Rule(rule.body, other.head, rule.operator, other.style)
     theory = sampled.theory.with_rule(other, second)
-    merge = partial(with_one_head, one=rule, other=second)
-    return Pair(statement_of(rule, base), theory, merge, (rule, second))
+    joint = replace(rule, head=rule.head + second.head)
+    return Pair(statement_of(rule, base), theory, (rule, second), joint)
 
 
 def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | None:
-    """A theory in which the conclusion of the last rule also follows from another literal."""
+    """A theory in which a second rule has the same head: p ⇒ q and r ⇒ q become p ∨ r ⇒ q."""
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if len(rule.literals) == 2]
     rule = draw_last_rule(rng, sampled, base, simple)
@@ -168,13 +166,12 @@ def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
     if rule is None or not others:
         return None
     second = Rule((pick(rng, others),), rule.head, style=below(rng, 4))
-    without = sampled.theory.with_rule(rule)
-    if verdict(Theory(without.facts, (*without.rules, second)), rule.head[0]) is not Verdict.TRUE:
+    if verdict(sampled.theory.with_rule(rule, second), rule.head[0]) is not Verdict.TRUE:
         return None
     rules = (*sampled.theory.rules, second)
     theory = Theory(sampled.theory.facts, tuple(some(rng, rules, len(rules))))
-    merge = partial(with_one_body, one=rule, other=second)
-    return Pair(statement_of(rule, base), theory, merge, (rule, second))
+    joint = replace(rule, body=rule.body + second.body, operator="or")
+    return Pair(statement_of(rule, base), theory, (rule, second), joint)
 
 
 _PAIRS = {"C-ES": contraposed_pair, "D1-ES": one_head_pair, "D2-ES": one_body_pair}
@@ -224,13 +221,3 @@ def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]
                 replace(base, theory_id=id_, version=SIDES[0]),
                 replace(edit, theory_id=id_, version=SIDES[1]),
             )
-
-
-def pairs_of_all(instances: Iterable[Instance]) -> list[Instance]:
-    """The members of all groups' pairs; in `instances`, the members of a group are adjacent."""
-    return [
-        member
-        for _, group in groupby(instances, key=lambda one: one.theory_id)
-        for pair in pairs_of(tuple(group))
-        for member in pair
-    ]

@@ -49,14 +49,14 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     rows = stages[SETS]
     if BARE in stages:
         rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
-    theories = theory_scores(with_baselines(rows), ["model", "set"])
-    both = pd.concat([theories, best_guesses(theories)], ignore_index=True)
-    theories, there = tables.with_equal_sets(both), set(both["set"])
+    models = list(rows["model"].unique())
+    theories = tables.with_equal_sets(_with_guess(rows, models))
+    there = set(theories["set"])
     alone = {name: (name,) for name in (*chain(*tables.SETS.values()), TEST_SPLIT)}
     means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
     sets = {name: names for name, names in {**alone, **means}.items() if there.issuperset(names)}
     found = []
-    for where, one, other in _named(list(rows["model"].unique()), list(sets)):
+    for where, one, other in _named(models, list(sets)):
         compared = difference(*(_sums(theories, model, sets[on]) for model, on in (one, other)))
         count, place = compared.clusters, int(where["kind"] == BETWEEN_SETS)
         n = f"{count:,} {'theory' if count == 1 else 'theories'}"
@@ -110,12 +110,13 @@ def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
         f"{'theory' if theories == 1 else 'theories'} in total ({each} each) and variants."
     )
     against = table[table["kind"] == AGAINST_GUESS]
-    guessed = {f"{kind} sets": [*names, f"{kind} sets"] for kind, names in tables.SETS.items()}
     subjects = {
         "Accuracy on the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
         **{
-            f"F1 of {kind} against guessing": against[against["sets"].isin(names)]
-            for kind, names in guessed.items()
+            f"F1 of {kind} sets against guessing": against[
+                against["sets"].isin([*names, f"{kind} sets"])
+            ]
+            for kind, names in tables.SETS.items()
         },
         "Between models, F1": table[table["kind"] == BETWEEN_MODELS],
         "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],

@@ -147,27 +147,22 @@ def joined(literals: Sequence[Literal], operator: Operator) -> str:
     first, *others = literals
     words = clause(first)
     for before, literal in zip(literals, others, strict=False):
-        adjectives = before.predicate.object is None and literal.predicate.object is None
-        if adjectives and before.predicate.subject == literal.predicate.subject:
-            words += f" {operator} {'' if before.positive else 'is '}{_said(literal)}"
-        else:
-            words += f" {operator} {clause(literal)}"
+        one, other, told = before.predicate, literal.predicate, clause(literal)
+        if one.object is None and other.object is None and one.subject == other.subject:
+            told = told.removeprefix(f"{other.subject} {'is ' if before.positive else ''}")
+        words += f" {operator} {told}"
     return words
 
 
 def clause(literal: Literal) -> str:
     """A literal as a clause, such as "Anna is not tall"."""
     predicate = literal.predicate
-    if predicate.object is None:
-        return f"{predicate.subject} is {_said(literal)}"
-    denied = "" if literal.positive else "not "
-    if literal.inverted:
-        return f"the {predicate.word} of {predicate.object} is {denied}{predicate.subject}"
-    return f"{predicate.subject} is {denied}the {predicate.word} of {predicate.object}"
-
-
-def _said(literal: Literal) -> str:
-    return f"{'' if literal.positive else 'not '}{literal.predicate.word}"
+    first, second = predicate.subject, predicate.word
+    if predicate.object is not None:
+        second = f"the {predicate.word} of {predicate.object}"
+        if literal.inverted:
+            first, second = second, first
+    return f"{first} is {'' if literal.positive else 'not '}{second}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from interp import StudyFolder
 from interp.extend import page
 from interp.extend.figures import grouped_bars, lines
 from interp_experiments import scaffold
-from interp_experiments.findings import listed
 from interp_experiments.robustlr import system, tables
 from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
@@ -69,8 +68,7 @@ def report_of(folder: StudyFolder) -> page.Report:
     compared = comparisons(results.rows)
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
-    return scaffold.paper_report(
-        folder,
+    return page.Report(
         title="RobustLR",
         text=(
             "Scores are weighted F1 of the answers to a theory and its variants, averaged over "
@@ -98,6 +96,8 @@ def report_of(folder: StudyFolder) -> page.Report:
         names=NAMES,
         paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
         "Logical Robustness of Deductive Reasoners.",
+        record=folder.provenance(),
+        problems=tuple(folder.problems()),
     )
 
 
@@ -169,7 +169,7 @@ def part_section(results: Results) -> page.Section:
             *(
                 page.TableItem(
                     f"{kind}_labels",
-                    f"By label, {kind} sets (Tables {listed(map(str, printed[kind]))})",
+                    f"By label, {kind} sets (Tables {'{}, {} and {}'.format(*printed[kind])})",
                     tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
                 )
                 for kind in tables.SETS

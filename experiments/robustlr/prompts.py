@@ -8,12 +8,7 @@ from itertools import accumulate
 from interp import AnswerOption, Choice, Demonstration, Messages, Prompt, PromptSet
 from interp.extend import Outline, compose
 from interp.extend.prompts import ALONE, Decisive
-from interp_experiments.robustlr.language import (
-    Groups,
-    Instance,
-    Verdict,
-    sentence,
-)
+from interp_experiments.robustlr.language import Groups, Instance, Verdict, sentence
 from interp_experiments.robustlr.solver import proof_sets
 
 QUESTION = "Is the statement True, False or Unknown?"

@@ -18,12 +18,15 @@ from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
 _WORD = r"[^\W\d_][\w'’-]*"
-_ADJECTIVE = re.compile(rf"({_WORD}) is (not )?({_WORD})")
-_RELATION = re.compile(rf"({_WORD}) is (not )?the ({_WORD}) of ({_WORD})")
+_CLAUSE = re.compile(rf"({_WORD}) is (not )?(?:({_WORD})|the ({_WORD}) of ({_WORD}))")
 _INVERTED = re.compile(rf"[Tt]he ({_WORD}) of ({_WORD}) is (not )?({_WORD})")
 _SHARED = re.compile(rf"(?:is )?(not )?({_WORD})")
-_IF_FIRST = re.compile(r"If (.+?)(,? )then (.+)")
-_IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
+_RULES = {
+    style: re.compile(
+        language.RULE_STYLES[style].format(body="(?P<body>.+?)", head="(?P<head>.+?)")
+    )
+    for style in (0, 1, 3, 2)  # Without a comma, the last would take one as part of the head.
+}
 _JOINED = re.compile(r" (and|or) ")
 
 
@@ -45,30 +48,23 @@ def sentence_of(words: str) -> language.Literal | language.Rule:
     """The fact or rule that a sentence states; a UserError if it fits no template."""
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
-    for (comma, plain), pattern, body, head in (
-        ((0, 1), _IF_FIRST, 1, 3),
-        ((3, 2), _IF_LAST, 3, 1),
-    ):
-        if found := pattern.fullmatch(words[:-1]):
-            style = comma if found[2].startswith(",") else plain
-            literals, operator = _complex(found[body])
-            heads, joined_by = _complex(found[head])
-            if len(heads) > 1 and joined_by == "or":
+    for style, pattern in _RULES.items():
+        if found := pattern.fullmatch(words):
+            (body, operator), (head, joined_by) = map(_complex, found.group("body", "head"))
+            if len(head) > 1 and joined_by == "or":
                 raise _unknown(words, "a rule without a disjunction after 'then'")
-            return language.Rule(literals, heads, operator, style)
+            return language.Rule(body, head, operator, style)
     return literal_of(words[:-1])
 
 
 def literal_of(words: str) -> language.Literal:
     """The literal that a clause states; a UserError if it fits no template."""
-    if found := _RELATION.fullmatch(words):
-        return language.Literal(language.Predicate(found[3], found[1], found[4]), not found[2])
+    if found := _CLAUSE.fullmatch(words):
+        predicate = language.Predicate(found[3] or found[4], found[1], found[5])
+        return language.Literal(predicate, not found[2])
     if found := _INVERTED.fullmatch(words):
-        return language.Literal(
-            language.Predicate(found[1], found[4], found[2]), not found[3], inverted=True
-        )
-    if found := _ADJECTIVE.fullmatch(words):
-        return language.Literal(language.Predicate(found[3], found[1]), not found[2])
+        predicate = language.Predicate(found[1], found[4], found[2])
+        return language.Literal(predicate, not found[3], inverted=True)
     raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
 
 
@@ -229,8 +225,7 @@ def _instances(members: Sequence[language.Instance]) -> list[language.Instance]:
         raise UserError(f"{group} has the same version twice")
     if first.version == "statement":
         return [replace(first, group="statement")]
-    operators = (name for operator, name in _SETS.items() if first.version.startswith(operator))
-    name = next(operators, None)
+    name = _SETS.get(first.version[:-1])
     edits = {edit.version: edit.group for edit in CONTRAST_SETS[name]} if name else {}
     other = next((version for version in there if version != "base"), "equiv_type1")
     groups = edits or {"base": "base", other: "paraphrase"}

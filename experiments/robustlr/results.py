@@ -193,10 +193,9 @@ def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
     negated = base.map(lambda label: Verdict(label).negated.value)
-    said = [pd.Series(label, base.index) for label in LABELS] + [base, negated]
-    baselines = [
-        prompts.assign(model=name, answer=guess)
-        for name, guess in zip(BASELINES, said, strict=True)
+    answers: list[str | pd.Series] = [*LABELS, base, negated]
+    guesses = [
+        prompts.assign(model=name, answer=answer, source="baseline")
+        for name, answer in zip(BASELINES, answers, strict=True)
     ]
-    guesses = pd.concat(baselines, ignore_index=True).assign(source="baseline")
-    return pd.concat([rows.assign(source="measured"), guesses], ignore_index=True)
+    return pd.concat([rows.assign(source="measured"), *guesses], ignore_index=True)

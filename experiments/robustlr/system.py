@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from interp import PromptSet, System, UserError
@@ -12,17 +13,11 @@ from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
     edit_pairs,
     evaluation_set,
-    pairs_of_all,
+    pairs_of,
 )
 from interp_experiments.robustlr.language import Groups, Instance
 from interp_experiments.robustlr.learning import SPLITS, training_set
-from interp_experiments.robustlr.prompts import (
-    DECISIVE,
-    STRATA,
-    demonstrations,
-    made_by,
-    to_prompt,
-)
+from interp_experiments.robustlr.prompts import DECISIVE, STRATA, demonstrations, made_by, to_prompt
 from interp_experiments.robustlr.published import COLUMNS, load_published, to_row
 from interp_experiments.robustlr.sampling import Vocabulary, Words
 from interp_experiments.robustlr.variants import CONTRAST_SETS
@@ -128,7 +123,9 @@ def edited_sets(seed: int, _: Split) -> list[Groups]:
 
 def published_pairs(data: str) -> Sequence[Instance]:
     """The pairs among published groups (UserError: no edit has another label than its base)."""
-    pairs = pairs_of_all(load_published(data))
+    # The members of a group are adjacent.
+    groups = groupby(load_published(data), key=lambda one: one.theory_id)
+    pairs = [member for _, group in groups for pair in pairs_of(tuple(group)) for member in pair]
     if not pairs:
         raise UserError(
             f"no group in {shortened(data)} has an edit whose label differs from its "

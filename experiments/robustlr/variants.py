@@ -125,17 +125,6 @@ def contraposed(theory: Theory) -> Theory:
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 
 
-def with_one_head(theory: Theory, one: Rule, other: Rule) -> Theory:
-    """Write p ⇒ q and p ⇒ r as p ⇒ q ∧ r, in place of the first rule (D1-ES)."""
-    return theory.with_rule(one, replace(one, head=one.head + other.head)).with_rule(other)
-
-
-def with_one_body(theory: Theory, one: Rule, other: Rule) -> Theory:
-    """Write p ⇒ q and r ⇒ q as p ∨ r ⇒ q, in place of the first rule (D2-ES)."""
-    merged = replace(one, body=one.body + other.body, operator="or")
-    return theory.with_rule(one, merged).with_rule(other)
-
-
 def equivalence_between(base: Theory, other: Theory) -> str | None:
     """The equivalence set to which two theories belong; None if `other` does not paraphrase `base`.
 

@@ -56,8 +56,7 @@ def report_of(folder: StudyFolder) -> Report:
     results = read_results(folder)
     compared, every = comparisons(results), tables.accuracy(results)
     cells = every.frame
-    return scaffold.paper_report(
-        folder,
+    return Report(
         title="RuleBench",
         text=(
             "Accuracy is the share of texts with the correct answer; "
@@ -79,7 +78,8 @@ def report_of(folder: StudyFolder) -> Report:
         names=NAMES,
         paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
         "Following of Large Language Models.",
-        problems=left_out(folder),
+        record=folder.provenance(),
+        problems=(*folder.problems(), *left_out(folder)),
     )
 
 

@@ -6,7 +6,7 @@ from interp.extend.results import model_parameters
 from interp_experiments.rulebreakers import accuracy, entities, findings, knowledge, ratios
 from interp_experiments.rulebreakers import sensitivity as sides
 from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
-from interp_experiments.scaffold import choice_section, paper_report
+from interp_experiments.scaffold import choice_section
 from interp_probes.linear.figures import probe_accuracy
 from interp_probes.linear.probes import linear_probes
 
@@ -23,8 +23,7 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements in a study's folder."""
     results = read_results(folder)
-    return paper_report(
-        folder,
+    return Report(
         title="RULEBREAKERS",
         text=(
             "Entity pairs that at least one model does not complete as asked are omitted. "
@@ -62,6 +61,8 @@ def report_of(folder: StudyFolder) -> Report:
         names=NAMES,
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
         "Spot in Large Language Models' Reasoning with Formal Logic.",
+        record=folder.provenance(),
+        problems=tuple(folder.problems()),
     )
 
 

@@ -4,17 +4,7 @@ import pandas as pd
 import pytest
 
 from interp.report.page import TableItem
-from interp_experiments.findings import in_brief, listed, named_section
-
-
-def test_names_as_in_a_sentence():
-    assert [listed(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
-        "",
-        "a",
-        "a and b",
-        "a, b and c",
-    ]
-
+from interp_experiments.findings import in_brief, named_section
 
 NAN = float("nan")
 
