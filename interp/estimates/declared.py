@@ -119,8 +119,9 @@ class Largest:
     within: Sequence[str] = ()
     """Columns for each of whose values there is a headline."""
     where: Mapping[str, object] = field(default_factory=dict)
-    """The values that these rows have in some columns, such as the group of all pairs; terminals
-    show no others."""
+    """The values that these rows have in some columns, such as the group of all pairs."""
+    terminal: bool = False
+    """Whether a terminal shows no other rows, either."""
     first: str = ""
     """A column of whose values only the first has headlines, such as the method."""
     by_size: str = ""

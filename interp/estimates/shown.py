@@ -48,9 +48,11 @@ class Estimated:
 
     @property
     def _where(self) -> Mapping[str, object]:
-        """What the rows have in common that headlines of all parts may be about."""
-        own = {} if self.table.headline is None else self.table.headline.where
-        return {name: value for name, value in own.items() if name not in self.table.split}
+        """What the rows of a terminal have in common."""
+        declared = self.table.headline
+        if declared is None or not declared.terminal:
+            return {}
+        return {k: own for k, own in declared.where.items() if k not in self.table.split}
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of one part that a terminal shows."""
@@ -92,7 +94,7 @@ class Estimated:
         if declared is None or frame.empty:
             return ()
         frame = _with_values(frame, declared.where)
-        if declared.first:
+        if declared.first and len(frame):
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
         parts = list(grouped(frame, declared.within))
         if declared.by_size:

@@ -111,7 +111,7 @@ def test_each_of_several_largest_rows_is_led_to_and_other_rows_are_not():
 
 
 def test_a_terminal_shows_the_largest_rows_that_headlines_may_be_about():
-    declared = Largest("x", "largest", where={"part": "a"})
+    declared = Largest("x", "largest", where={"part": "a"}, terminal=True)
     by = ["model", "part", "row"]
     table = replace(TESTED, headline=declared, by=by, split=["model"], most=2)
     of_part = {"a": made({0: 1.0, 1: -4.0, 2: 3.0}), "b": made({0: 9.0})}

@@ -198,7 +198,7 @@ REFUSED = {
     "a span beyond all bounds": (
         f'{{"prompt": "{FIRST.id}", "start": 0, "end": {"9" * 4000}, "score": 1}}'.encode(),
         ".jsonl",
-        "^.{1,300}line 1 .*end.{1,100}$",
+        "^.{1,300}line 1 .*end.{1,150}$",
     ),
     "half a character": (SPANS.assign(start=0.5), ".csv", "line 2 .*start.*integer"),
     "other tokens": (TOKENS.assign(token="x"), ".csv", "do not join.*return_offsets_mapping"),

@@ -85,6 +85,7 @@ SEGMENTS = Table(
         "effect of {segment} in logits",
         within=["segment"],
         where={"other_segment": ""},
+        terminal=True,
         first="donor_kind",
         by_size="shapley_size",
     ),

@@ -82,6 +82,7 @@ EFFECTS = Table(
         at=_place,
         within=["site"],
         where={"recognized": "all", "source": COUNTERPART},
+        terminal=True,
     ),
     more=[RECOGNIZED],
 )
