@@ -25,13 +25,6 @@ def holds_p_values(name: str) -> bool:
     return _P_VALUE.fullmatch(name) is not None
 
 
-def accuracy_columns(columns: Iterable[str]) -> list[str]:
-    """The columns of accuracies and the number of prompts, which come last in published tables."""
-    names = list(columns)
-    accuracies = [name for name in names if name.endswith("accuracy") or name == "prompts"]
-    return accuracies if "paired_accuracy" in names else []
-
-
 def number_text(value: Any, *, p_value: bool = False) -> str:
     """A number as text; "undefined" if it is NaN."""
     if math.isnan(value):
