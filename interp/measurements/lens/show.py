@@ -1,26 +1,29 @@
 """Display of readings: how often the right word comes first, by layer, beside two controls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from interp.analysis.cautions.caution import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.errors import visible
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain, Share, Table
 from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
 from interp.measurements.lens.ledger import ledger, ledger_table
-from interp.measurements.lens.panels import lens_panels
 from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
-from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, word_trials
+from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, leading, word_trials
 from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Browser
+from interp.report.pairs import Browser, Grid, Panel, by_pair, with_sides
+from interp.results.measured import ResultTables
 from interp.results.result import Result
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
@@ -269,3 +272,51 @@ def _grid(rows: pd.DataFrame) -> "Axes":
     parts = [rows.assign(**{"at": at + end, name: rows[own]}) for own, end in names.items()]
     each = pd.concat(parts).sort_index(kind="stable")
     return matrix(each, x="layer", y="at", value=name, n="readings")
+
+
+_KEY = ["model", "group", "method", "layer"]
+
+_NOTE = """Each cell names the word with the highest score, which is not centred, and is shaded by
+the log-odds of the right word{right} against the others."""
+
+
+def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The word that each layer makes the model likely to say, by token, for each side and lens."""
+    columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
+    rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
+    first = [
+        _first(list(words), scores)
+        for words, scores in zip(rows["words"], rows["scores"], strict=True)
+    ]
+    rows = with_sides(rows.assign(first=first), prompts)
+    for pair, of, own in by_pair(rows, ["model", "method", "side"]):
+        values, words = (
+            own.pivot_table(
+                index="layer",
+                columns=["position", "group", "token"],
+                values=name,
+                aggfunc="first",
+                sort=True,
+            )
+            for name in ("log_odds", "first")
+        )
+        values = values.reindex(index=words.index, columns=words.columns)
+        places = words.columns.to_frame(index=False)
+        right = own["right"].dropna().unique()
+        note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
+        grid = Grid(
+            "Readings of a lens",
+            of,
+            ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
+            [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()],
+            values.to_numpy(dtype=float).tolist(),
+            words.fillna("").to_numpy().tolist(),
+            note=note,
+        )
+        yield pair, grid
+
+
+def _first(words: Sequence[str], scores: Float[np.ndarray, " word"]) -> str:
+    """The word with the highest score, or all that have it."""
+    (leads,) = leading(scores[None], scores[None])
+    return " = ".join(word for word, leader in zip(words, leads, strict=True) if leader)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -16,7 +16,6 @@ from interp.estimates.shown import Estimated
 from interp.measurements.pairs import PairResult
 from interp.measurements.patching.guarantee import guarantee_items, table_item
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
-from interp.measurements.patching.panels import patch_panels
 from interp.measurements.patching.tables import (
     EFFECTS,
     SHARED,
@@ -25,7 +24,8 @@ from interp.measurements.patching.tables import (
 )
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Browser
+from interp.report.pairs import Browser, Grid, Panel, Table
+from interp.results.measured import ResultTables
 from interp.results.result import chosen, figure_of
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
@@ -245,3 +245,66 @@ def _head(rows: pd.DataFrame) -> int | None:
     """The head of one figure's rows; None if the site has no heads."""
     head = rows["head"].iloc[0]
     return None if pd.isna(head) else int(head)
+
+
+_GRID = ("model", "direction", "method", "source", "site", "head")
+"""The columns of `patches` that have a single value in a grid."""
+
+
+def patch_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The metrics of each pair, and grids of its effects."""
+    chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
+    pairs = pd.concat(measured.parts("pairs", filters=chosen), ignore_index=True)
+    contrasts = {}
+    for row in pairs.to_dict("records"):
+        pair = str(row["pair_id"])
+        said = f"the logit of {row['positive_option']} minus that of {row['negative_option']}"
+        contrasts[pair] = said
+        of = {"model": str(row["model"]), "direction": str(row["direction"])}
+        if row["error"]:
+            yield pair, Table("Metrics", of, ["error"], [[str(row["error"])]])
+            continue
+        cells: list[list[str | float]] = [
+            [_NAMES[name], float(row[name])] for name in _NAMES if pd.notna(row[name])
+        ]
+        yield pair, Table("Metrics", of, ["prompt", "metric"], cells, note=f"The metric is {said}.")
+    for part in measured.parts("patches", filters=chosen):
+        for key, rows in grouped(part, ["pair_id", *_GRID]):
+            pair = str(key["pair_id"])
+            note = f"Change in {contrasts.get(pair, 'the metric')} when a cell is patched."
+            yield pair, _grid(rows, named({name: key[name] for name in _GRID}), note)
+
+
+_NAMES = {
+    "base_metric": "base, which is patched",
+    "source_metric": "source, from which activations come",
+    "control_metric": "control",
+}
+"""What the metrics of the pairs table are about."""
+
+
+def _grid(rows: pd.DataFrame, of: Mapping[str, str], note: str) -> Grid:
+    """Layers by tokens, if the pair was patched token by token, otherwise roles by layers."""
+    if rows["position"].notna().any():
+        grid = rows.pivot_table(index="layer", columns="position", values="effect", dropna=False)
+        tokens = rows.drop_duplicates("position").set_index("position")["token"]
+        texts = tokens.loc[grid.columns].astype(str)
+        shown = [text.replace("\n", "↵").strip() or "␣" for text in texts]
+        layers = [f"layer {layer}" for layer in grid.index]
+        return Grid(
+            "Effects by layer and token", of, layers, shown, grid.to_numpy().tolist(), note=note
+        )
+    grid = rows.pivot_table(index="role", columns="layer", values="effect", dropna=False)
+    grid = grid.reindex(rows["role"].drop_duplicates())
+    layers = [f"layer {layer}" for layer in grid.columns]
+    roles, values = list(map(str, grid.index)), grid.to_numpy(dtype=float).tolist()
+    return Grid("Effects by layer and role", of, roles, layers, values, note=note)
+
+
+def named(key: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a key as texts, without missing ones; whole numbers have no decimals."""
+    return {
+        name: f"{value:.0f}" if isinstance(value, float) else str(value)
+        for name, value in key.items()
+        if pd.notna(value)
+    }
