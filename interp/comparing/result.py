@@ -106,6 +106,7 @@ class Comparison(Result):
     def _figure(self) -> FigureItem:
         def draw() -> Any:
             from interp.report.figures.points import interval_points
+            from interp.report.figures.style import say_if_nothing_is_shown
 
             rows = self.to_frame().copy()
             each = rows["metric"] + ": " + rows["subset"]
@@ -114,6 +115,7 @@ class Comparison(Result):
             columns: dict[str, Any] = {"x": "difference", "y": "model", "hue": "score"}
             ax = interval_points(rows, n=UNITS, interval=ENDS, **columns)
             ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
+            say_if_nothing_is_shown(ax, rows, ENDS)
             return ax
 
         note = "Dots with 95% intervals; right of 0, the log before minus scores higher."

@@ -21,14 +21,17 @@ def curve(
     *,
     x: str,
     lines: Mapping[str, str],
+    control: str = "",
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Numbers of rows of a table's frame over a column, each as a line with its interval as a band.
 
     `lines` are the names of the numbers, each with the label of its line, in which columns of `by`
-    may stand in braces.
+    may stand in braces. The picture says if the number `beyond` is nowhere shown to differ from 0,
+    where `control` names what is subtracted in it.
     """
     from interp.report.figures import lines as figure
+    from interp.report.figures.style import say_if_nothing_is_shown
 
     named = [number for number in table.numbers if number.name in lines]
     parts = []
@@ -40,7 +43,11 @@ def curve(
         parts.append(part.assign(line=label, **{number.unit: part["value"]}))
     every = pd.concat(parts, ignore_index=True)
     count, unit = table.count, table.main.unit
-    return figure.lines(every, x=x, y=unit, hue="line", n=count, interval=("low", "high"), ax=ax)
+    ax = figure.lines(every, x=x, y=unit, hue="line", n=count, interval=("low", "high"), ax=ax)
+    if control:
+        of = f"beyond the {control}"
+        say_if_nothing_is_shown(ax, rows, ("beyond_low", "beyond_high"), of)
+    return ax
 
 
 def grids(

@@ -7,6 +7,7 @@ import pytest
 import interp
 from interp.cli import main
 from interp.errors import UserError
+from interp.report.figures.style import NOTHING_SHOWN
 from tests.support.logs import NO, YES, archive, letters, log, question, samples, table
 
 
@@ -71,6 +72,13 @@ def test_the_first_screen_is_about_all_items_and_leads_to_those_that_differ(tmp_
     assert numbers[["number", "value"]].values.tolist() == [["difference in acc", 0.5]]
     (led,) = interp.compare(*files).links()
     assert led.headline == "difference in acc"
+
+
+@pytest.mark.parametrize(("other", "said"), [(YES, True), (NO, False)])
+def test_a_picture_without_a_difference_says_so(tmp_path, other, said):
+    other = other if not said else [*YES[1:], YES[0]]
+    found = interp.compare(*(samples(tmp_path / n, own) for n, own in (("a", YES), ("b", other))))
+    assert (NOTHING_SHOWN in found.plot().axes[0].get_xlabel()) == said
 
 
 def test_one_log_and_an_unknown_way_of_pairing_are_refused(logs):

@@ -230,12 +230,13 @@ class SegmentEffects(Result):
 def _bars(rows: pd.DataFrame) -> "Axes":
     """Draw effects as bars: a cluster for each segment, a bar for each model."""
     from interp.report.figures.bars import grouped_bars
-    from interp.report.figures.style import QUIET
+    from interp.report.figures.style import QUIET, say_if_nothing_is_shown
 
     rows = rows.assign(segment=rows["segment"].map(segment_label))
     ax = grouped_bars(rows, x="segment", y="shapley", hue="model", n="prompts", interval=_ENDS)
     ax.axhline(0, color=QUIET, linewidth=0.8)
     ax.set_ylabel("effect in logits")
+    say_if_nothing_is_shown(ax, rows, _ENDS)
     return ax
 
 

@@ -107,7 +107,7 @@ class LensReadings(Result):
     def _figures(self) -> Iterator[FigureItem]:
         title = "{}, {}: how often the right word comes first".format
         for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "group"])):
-            draw = partial(curve, READINGS, rows, x="layer", lines=_LINES)
+            draw = partial(curve, READINGS, rows, x="layer", lines=_LINES, control="embedding")
             yield FigureItem(f"readings_{number}", title(*of.values()), draw)
         for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "method"])):
             if rows["group"].nunique() > 1:

@@ -10,12 +10,7 @@ from matplotlib.axes import Axes
 
 from interp.measurements.patching.tables import CELL, grid_of
 from interp.report.figures.lines import heat_map
-from interp.report.figures.style import (
-    house_style,
-    mark_areas,
-    n_of,
-    new_axes,
-)
+from interp.report.figures.style import NOTHING_SHOWN, house_style, mark_areas, n_of, new_axes
 
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
@@ -32,7 +27,7 @@ def layers_by_roles(
     n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
     open_ = grid_of(shown.assign(open=_holds(shown, value)), "open").eq(True).to_numpy(dtype=bool)
     if open_.all() and len(shown):
-        n += "; no cell's 95% interval excludes 0"
+        n += f"; {NOTHING_SHOWN}"
     elif open_.any():
         n += "; gray: the 95% interval holds 0"
     with house_style():

@@ -122,5 +122,5 @@ def _curve(name: str, title: str, rows: pd.DataFrame, x: str) -> FigureItem:
         "placebo": "random direction, same norm",
         "third": f"{change} with a third word",
     }
-    draw = partial(curve, STEERING, rows, x=x, lines=lines)
+    draw = partial(curve, STEERING, rows, x=x, lines=lines, control="placebo")
     return FigureItem(re.sub(r"[^A-Za-z0-9-]+", "_", name), title, draw, _CURVE)

@@ -6,7 +6,8 @@ import pytest
 import interp
 from interp.choices import UNCHANGED
 from interp.estimates.compute import estimate
-from interp.measurements.effects.show import SEGMENTS, segment_trials
+from interp.measurements.effects.show import SEGMENTS, _bars, segment_trials
+from interp.report.figures.style import NOTHING_SHOWN
 
 
 def table_of(rows):
@@ -64,3 +65,10 @@ def test_a_plot_shows_the_effects_and_the_first_screen_their_numbers(organism, p
     assert [*led] and set(led) <= set(numbers["number"])
     ((_, shown),) = result.estimated[0].item.shown
     assert "other_segment" not in shown and len(shown) == (table["other_segment"] == "").sum()
+
+
+@pytest.mark.parametrize(("low", "said"), [(-0.1, True), (0.1, False)])
+def test_bars_without_an_effect_say_so(low, said):
+    row = {"segment": "premise1", "shapley": 0.2, "model": "m", "prompts": 12}
+    ax = _bars(pd.DataFrame([{**row, "shapley_low": low, "shapley_high": 0.4}]))
+    assert (ax.get_xlabel() == NOTHING_SHOWN) == said

@@ -7,9 +7,11 @@ import pytest
 import interp
 from interp.analysis.cautions.caution import NOTHING, REACH
 from interp.estimates.compute import estimate
+from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated, largest
 from interp.measurements.steering.derive import steered_prompts
 from interp.measurements.steering.show import STEERING
+from interp.report.figures.style import NOTHING_SHOWN
 from interp.report.page import FigureItem, TableItem
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -134,6 +136,13 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("effect", "said"), [(0.0, True), (1.0, False)])
+def test_a_curve_that_is_nowhere_beyond_its_placebo_says_so(effect, said):
+    rows = steering_table(*made(effect=effect))
+    ax = curve(STEERING, rows, x="layer", lines={"effect": "swap"}, control="placebo")
+    assert (f"beyond the placebo: {NOTHING_SHOWN}" in ax.get_xlabel()) == said
+
+
 def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(result, monkeypatch):
     """300 cells times the smallest p of 10 clusters are above 0.05, whatever the effect."""
     effects, prompts, clusters = made(clusters=10, effect=50.0)

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from interp.errors import shortened
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.style import (
+    NOTHING_SHOWN,
     house_style,
     legend_beside,
     look,
     new_axes,
     panel_a_model,
+    say_if_nothing_is_shown,
     with_caption,
     wrapped,
 )
@@ -127,3 +129,21 @@ def test_a_figure_in_which_nothing_is_drawn_has_no_legend():
     figure = new_axes().get_figure()
     legend_beside(figure, [])
     assert figure.legends == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ([(-1, 1), (-2, 0)], True),
+        ([(-1, 1), (0.1, 2)], False),
+        ([(-3, -1)], False),
+        ([(None, None), (-1, 1)], True),
+        ([(None, None)], False),
+        ([], False),
+    ],
+)
+def test_a_picture_says_if_none_of_its_intervals_excludes_0(ends, said):
+    ax = new_axes()
+    say_if_nothing_is_shown(ax, pd.DataFrame(ends, columns=["low", "high"]), ("low", "high"))
+    assert ax.get_xlabel() == NOTHING_SHOWN * said
+    ax.get_figure().draw_without_rendering()
