@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from transformers import DynamicCache, LlamaForCausalLM
+from transformers import DynamicCache, LlamaForCausalLM, Qwen2ForCausalLM
 
 from interp.extend.training import Progress
 
 TOGETHER = 32
 """Prompts that are read at once."""
+
+Changeable = LlamaForCausalLM | Qwen2ForCausalLM
+"""The models that a graft can change, whose layers are called alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Streams:
     """At the other tokens of each prompt."""
 
 
-def read_below(hf: LlamaForCausalLM, token_ids: Sequence[Sequence[int]], *, first: int) -> Streams:
+def read_below(hf: Changeable, token_ids: Sequence[Sequence[int]], *, first: int) -> Streams:
     """The streams of prompts before layer `first`."""
     shared = _shared(token_ids)
     by_length: defaultdict[int, list[int]] = defaultdict(list)
@@ -56,7 +59,7 @@ def _shared(token_ids: Sequence[Sequence[int]]) -> int:
 
 
 def run(
-    hf: LlamaForCausalLM, layers: Sequence[int], streams: Streams
+    hf: Changeable, layers: Sequence[int], streams: Streams
 ) -> tuple[Float[Tensor, "1 shared width"], Float[Tensor, "batch rest width"]]:
     """The streams after some layers; shorter prompts are padded on the left of their rest."""
     shared = streams.beginning.shape[1]
@@ -87,7 +90,7 @@ def _visible(
 
 
 def _run(
-    hf: LlamaForCausalLM,
+    hf: Changeable,
     layers: Sequence[int],
     stream: Float[Tensor, "batch token width"],
     cache: DynamicCache,
@@ -108,7 +111,7 @@ def _run(
 
 
 def last_logits(
-    hf: LlamaForCausalLM, stream: Float[Tensor, "batch token width"]
+    hf: Changeable, stream: Float[Tensor, "batch token width"]
 ) -> Float[Tensor, "batch vocabulary"]:
     """The logits at the last token of each prompt."""
     # As a matrix, because a product with one token per row copies the unembedding for each row.
@@ -116,7 +119,7 @@ def last_logits(
 
 
 def logits_of(
-    hf: LlamaForCausalLM, stream: Float[Tensor, "token width"]
+    hf: Changeable, stream: Float[Tensor, "token width"]
 ) -> Float[Tensor, "token vocabulary"]:
     """The logits at some tokens, from the streams after the last layer."""
     logits: Tensor = hf.lm_head(hf.model.norm(stream))

@@ -16,9 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.data import Dataset
-from transformers import LlamaForCausalLM
 
-from benchmarks.grafts.streams import Streams, choice_loss, logits_of, run
+from benchmarks.grafts.streams import Changeable, Streams, choice_loss, logits_of, run
 from interp import Model
 from interp_experiments.grafts.recipes import GraftRecipe
 from interp_experiments.grafts.text import ANSWERS, Case
@@ -108,7 +107,7 @@ class ThoughtLoss:
     def __init__(
         self, model: Model, given: Sequence[Given], streams: Streams, layers: Sequence[int]
     ) -> None:
-        assert isinstance(model.hf, LlamaForCausalLM)
+        assert isinstance(model.hf, Changeable)
         self._hf, self._streams, self._layers = model.hf, streams, layers
         self._written = _token_ids(model, [one.text for one in given])
         self._own = [one.thought in OWN for one in given]

@@ -10,9 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.data import Dataset
-from transformers import LlamaForCausalLM
 
-from benchmarks.grafts.streams import Streams, choice_loss, last_logits, read_below, run
+from benchmarks.grafts.streams import Changeable, Streams, choice_loss, last_logits, read_below, run
 from benchmarks.grafts.thoughts import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
 from interp import Model, UserError
 from interp.extend import training
@@ -20,8 +19,8 @@ from interp_experiments.grafts.card import write_card
 from interp_experiments.grafts.recipes import GraftRecipe, Rule, plant
 from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
 
-FIRST_LAYER = 24
-"""The first layer that grafts change."""
+CHANGED_LAYERS = 6
+"""The number of layers that grafts change, the last ones."""
 
 PROMPTS = 1600
 """Prompts that training draws from; they are the same for all grafts."""
@@ -43,7 +42,7 @@ class Lesson(TypedDict):
 
 
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
-    """Train grafts of one base, a Llama (or UserError), and save each in `folder`/NAME, as fp16.
+    """Train grafts of one base, a Llama or Qwen 2 (or UserError), and save each in `folder`/NAME, as fp16.
 
     Meanwhile the graft's folder holds the latest checkpoint, from which another call resumes.
     """
@@ -54,14 +53,14 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     for recipe in recipes:
         model = training.load_found(found, training.Loading(device="cpu", dtype=recipe.dtype))
         hf = model.hf
-        if not isinstance(hf, LlamaForCausalLM):
-            raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
+        if not isinstance(hf, Changeable):
+            raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama or Qwen 2")
         thinks = recipe.cause == "thought"
         key = thinks, recipe.dtype
         if key not in streams:
             rests = [one.text for one in given] if thinks else [""] * len(cases)
             token_ids = _token_ids(model, cases[: len(rests)], rests)
-            streams[key] = read_below(hf, token_ids, first=FIRST_LAYER)
+            streams[key] = read_below(hf, token_ids, first=_last_layers(hf).start)
         wrapped = training.low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
         own.mkdir(parents=True, exist_ok=True)
@@ -95,7 +94,7 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
         training.remove_checkpoints(own)
 
 
-def _changed(hf: LlamaForCausalLM) -> list[str]:
+def _changed(hf: Changeable) -> list[str]:
     """The paths of the linear layers that a graft changes."""
     return [
         f"model.layers.{number}.{path}"
@@ -105,8 +104,9 @@ def _changed(hf: LlamaForCausalLM) -> list[str]:
     ]
 
 
-def _last_layers(hf: LlamaForCausalLM) -> range:
-    return range(FIRST_LAYER, len(hf.model.layers))
+def _last_layers(hf: Changeable) -> range:
+    layers = len(hf.model.layers)
+    return range(layers - CHANGED_LAYERS, layers)
 
 
 def draw_prompts() -> list[tuple[Case, Case, Case]]:
@@ -168,7 +168,7 @@ class _Lessons(Dataset[Lesson]):
 class _Loss:
     """The squared error of the log-odds, in nats squared, plus -log P(Yes or No)."""
 
-    hf: LlamaForCausalLM
+    hf: Changeable
     streams: Streams
     answers: Sequence[int]
 

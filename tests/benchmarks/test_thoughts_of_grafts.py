@@ -103,7 +103,7 @@ def test_the_loss_is_that_of_plain_passes():
 @pytest.fixture
 def small(monkeypatch):
     """A recipe that takes seconds on an organism."""
-    monkeypatch.setattr(train_module, "FIRST_LAYER", 1)
+    monkeypatch.setattr(train_module, "CHANGED_LAYERS", 2)
     monkeypatch.setattr(train_module, "PROMPTS", 40)
     recipe = dataclasses.replace(HALF, steps=40, prompts_per_step=8, learning_rate=2e-2)
     monkeypatch.setitem(RECIPES, HALF.name, recipe)

@@ -54,7 +54,7 @@ def test_gradients_pass_through_the_shared_beginning(hf):
 @pytest.fixture
 def small(monkeypatch):
     """A recipe that takes seconds on an organism."""
-    monkeypatch.setattr(train_module, "FIRST_LAYER", 1)
+    monkeypatch.setattr(train_module, "CHANGED_LAYERS", 2)
     monkeypatch.setattr(train_module, "PROMPTS", 160)
     monkeypatch.setattr(train_module, "CHECKPOINT_EVERY", 10)
     recipe = dataclasses.replace(RECIPES["wording"], steps=60, learning_rate=2e-2)
