@@ -352,7 +352,7 @@ def _way_to_prompts(given: object) -> str:
 
 
 def _values(factors: Mapping[str, str], names: Sequence[str]) -> Combination:
-    return tuple(factors[name] for name in names)
+    return tuple(map(factors.__getitem__, names))
 
 
 def _row(prompt: Prompt, weight: float) -> dict[str, object]:
