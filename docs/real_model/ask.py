@@ -45,10 +45,6 @@ STEPS = {
     "gradient": lambda: (interp.Attribute(methods=("input_gradient",)), pairs(40)),
     "effects": lambda: (interp.Effects(donors=2), pairs(12)),
     "edges": lambda: (interp.Edges(), pairs(24)),
-    "circuits": lambda: (
-        interp.Circuits(edges=Path("runs/qwen/edges"), split="phrasing"),
-        pairs(24),
-    ),
     "shots": lambda: (
         interp.Evaluate(without_premises=True),
         interp.with_messages(pairs(80), shots=4),
