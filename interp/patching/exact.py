@@ -211,13 +211,13 @@ class ExactRows(ABC):
             )
         return self._run(passes, edits, rows=rows, start=start)
 
-    @abstractmethod
     def _start(self, first: int) -> int:
         """The first token that a forward pass must read if `first` is the first patched token."""
+        return 0
 
-    @abstractmethod
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
         """A context in which passes return the logits of a pair's answers."""
+        return nullcontext()
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
@@ -369,12 +369,6 @@ def answered_from(
 
 class WholeGrid(ExactRows):
     """The native backend for encoders; logits are the model's own, in its data type."""
-
-    def _start(self, first: int) -> int:
-        return 0
-
-    def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
         passes = []

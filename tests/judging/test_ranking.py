@@ -382,6 +382,16 @@ def test_who_has_no_value_on_some_model_has_no_lowest_value(metrics):
     assert items[0].frame["model"].isin(["m", "n"]).all() and worst_items(both[:9]) == ()
 
 
+def test_the_reversed_oracle_has_the_same_sizes_the_other_way_round(judged):
+    ((trials,), _) = judged
+    oracle, reversed_ = (
+        trials.sizes[trials.contenders.index(Contender(name, CONTROL))]
+        for name in (ORACLE, REVERSED)
+    )
+    np.testing.assert_allclose(oracle + reversed_, (oracle + reversed_)[:, :1].repeat(3, 1))
+    np.testing.assert_allclose(reversed_.max(-1), oracle.max(-1))
+
+
 @pytest.mark.parametrize(
     ("control", "value", "problem"),
     [(REVERSED, 0.5, "reversed oracle"), (ORACLE, 0.95, "above the oracle")],
