@@ -1,4 +1,4 @@
-"""Edges to whole answers: against plain hooks, and circuits against a model written by hand."""
+"""Edges to whole answers: against plain hooks, and estimates against slopes of exact effects."""
 
 import dataclasses
 from functools import partial
@@ -8,16 +8,39 @@ import torch
 
 import interp
 from interp.analysis.cautions.caution import WHOLE
+from interp.circuits.graph import graph_of
+from interp.circuits.streams import PairStreams
 from interp.errors import UserError
-from interp.prompts.answers import Choice
+from interp.prompts.answers import AnswerOption, Choice
 from tests.circuits.test_circuits import equal_pairs, names
-from tests.circuits.test_edges import Pair
+from tests.circuits.test_edges import Pair, model_of, models
 from tests.patching.test_whole_answers import whole_metric, whole_pair
 from tests.scoring.test_whole_answers import CITIES, plain_tokens, prompts_with
 from tests.support.gpt2_by_hand import ByHand
 from tests.support.hooks import hooked
+from tests.support.pairs import EQUAL, UNEQUAL
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+
+class WholePair(Pair):
+    def __init__(self, model, lengths=EQUAL):
+        self.model, self.pair = model, whole_pair(model, lengths=lengths)
+        self.graph = graph_of(model)
+        with self.reading(), torch.no_grad():
+            self.streams = PairStreams.of(model, self.graph, self.pair)
+        self.base, self.source = self.streams.passes.metrics
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt_neox"])
+def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
+    own = WholePair(tiny_model(kind, dtype=torch.float64))
+    scores, step = own.estimates("gradient"), 1e-2
+    slopes = (own.exact(step) - own.exact(-step)) / (2 * step)
+    # HF's norms compute in fp32, which the step divides.
+    assert float((scores - slopes)[own.graph.edges].abs().max()) < 1e-3
+    assert float(scores[own.graph.edges].abs().max()) > 3e-3
 
 
 def written(read, head, output):
@@ -31,7 +54,7 @@ def written(read, head, output):
 def test_exact_edges_equal_plain_hooks():
     """The change of the embeddings, as one head of one projection reads it through the norm."""
     model = tiny_model("llama")
-    own = Pair(model, make=whole_pair)
+    own = WholePair(model)
     exact = own.exact()
     base, source = (
         model.hf.get_input_embeddings()(torch.tensor([prompt.token_ids]))
@@ -52,8 +75,31 @@ def test_exact_edges_equal_plain_hooks():
         assert float(exact[number, 0]) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.quick(5)
+@pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
+@pytest.mark.parametrize("kind", models())
+def test_circuits_join_base_and_source_and_exact_edges(kind, lengths):
+    own = WholePair(model_of(kind), lengths)
+    edges, tolerance = own.graph.edges, 1e-6
+    full, empty = own.metrics([edges, torch.zeros_like(edges)])
+    assert full == pytest.approx(own.base, abs=tolerance)
+    if lengths == EQUAL:
+        assert empty == pytest.approx(own.source, abs=tolerance)
+        assert abs(own.base - own.source) > 1e-3
+    left_out = edges.nonzero().tolist()[::29]
+    only = torch.zeros_like(edges)
+    only[tuple(torch.tensor(left_out).T)] = True
+    effects = own.exact(only=only)
+    circuits = [
+        edges & ~(torch.arange(edges.numel()).view(edges.shape) == r * len(edges[0]) + w)
+        for r, w in left_out
+    ]
+    for (reader, writer), metric in zip(left_out, own.metrics(circuits), strict=True):
+        assert metric - own.base == pytest.approx(float(effects[reader, writer]), abs=tolerance)
+
+
 def test_any_circuit_is_the_hand_written_model_behind_which_transformers_reads_the_answers():
-    own = Pair(tiny_model("gpt2", dtype=torch.float64), make=whole_pair)
+    own = WholePair(tiny_model("gpt2", dtype=torch.float64))
     by_hand, pair, edges = ByHand(own.model), own.pair, own.graph.edges
     options = [
         [plain_tokens(own.model, pair.base.prompt, form)[1] for form in option.forms]
@@ -76,6 +122,19 @@ def test_any_circuit_is_the_hand_written_model_behind_which_transformers_reads_t
             )
         assert metric == pytest.approx(expected, abs=1e-6)
     assert len({round(metric, 4) for metric in found}) == len(found)
+
+
+def test_circuits_read_single_tokens_alike_as_whole_texts():
+    model = make_tiny("llama", byte_level())
+    prompts = prompts_with(
+        *(AnswerOption(name, (name,)) for name in ("Yes", "No")), contrast=("Yes", "No"), pairs=2
+    )
+    effects = interp.edges(model, prompts, methods=["integrated"])
+    by_first, whole = (
+        interp.find_circuits(model, prompts, effects=effects, answers=answers).circuits["metric"]
+        for answers in ("first", "whole")
+    )
+    assert whole.tolist() == pytest.approx(by_first.tolist(), abs=1e-5)
 
 
 def test_circuits_of_options_that_begin_alike():

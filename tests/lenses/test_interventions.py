@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from interp.errors import UserError
 from interp.lenses.interventions import Directions, Intervention, intervene, placebo
+from interp.models.sites import layer_count
 from interp.patching.exact import native_grid
 from interp.reading.budget import TokenBudget
 from tests.support.hooks import hooked
@@ -191,3 +192,25 @@ def test_encoders_are_changed_too():
     own = Intervention("project", directions_of(model, [0]), (5,))
     found = intervene(native_grid(model, budget=TokenBudget(512)), model, pair, [own])
     assert abs(found.changed[0] - found.base) > 30 * TOLERANCE
+
+
+@given(SEEDS)
+def test_a_swap_exchanges_the_coordinates_and_keeps_what_is_orthogonal(seed):
+    rows, streams = drawn(seed, 2, 12), drawn(seed + 1, 3, 12)
+    after = changed("swap", rows, streams)
+    directions = Directions.of(rows)
+    torch.testing.assert_close(
+        directions.coordinates(after), directions.coordinates(streams).flip(1)
+    )
+    orthogonal = torch.linalg.qr(rows.T, mode="complete").Q[:, 2:]
+    torch.testing.assert_close(after @ orthogonal, streams @ orthogonal, atol=EXACT, rtol=0)
+    torch.testing.assert_close(changed("swap", rows, after), streams)
+
+
+def test_layers_are_counted_from_the_first():
+    model = tiny_model("llama")
+    pair = alone(some_pair(model))
+    last = layer_count(model) - 1
+    own = Intervention("add", directions_of(model, [last], 1), (3,))
+    found = intervene(native_grid(model, budget=TokenBudget(512)), model, pair, [own])
+    assert found.changed[0] == pytest.approx(found.base, abs=TOLERANCE)  # no token reads it

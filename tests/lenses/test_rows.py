@@ -1,4 +1,4 @@
-"""Rows of lenses: by whole Jacobians and by finite differences."""
+"""Rows of lenses: by hand, by finite differences, and beside TransformerLens."""
 
 import pytest
 import torch
@@ -120,6 +120,25 @@ def test_what_has_no_lens_is_refused():
         fitted(model, WORDS, [0], ["Oh"])
     with pytest.raises(UserError, match="sequence classifier"):
         fitted(classifier("bert"), WORDS, [0], TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_rows_equal_those_of_transformer_lens(kind):
+    analysis = pytest.importorskip("transformer_lens.tools.analysis")
+    from interp.patching.transformer_lens import TransformerLensBackend
+
+    model = tiny_model(kind)
+    bridge = TransformerLensBackend(model)._bridge
+    bridge.cfg.default_prepend_bos = False
+    theirs = analysis.JacobianLens.fit(
+        bridge, list(TEXTS), corpus="tests", skip_first_positions=FIRST, show_progress=False
+    )
+    words = range(40)  # more than the stream has dimensions, so their rows tell the whole matrix
+    found = fitted(model, words, [0], TEXTS)[0]
+    expected = unembedding_rows(model, words) @ theirs.jacobians[0]
+    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
+    whole = torch.linalg.lstsq(unembedding_rows(model, words), found).solution
+    assert torch.allclose(whole, theirs.jacobians[0], atol=1e-5 * float(whole.abs().max()))
 
 
 @pytest.mark.parametrize(

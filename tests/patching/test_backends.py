@@ -74,6 +74,15 @@ def test_every_site_of_every_layer_agrees(library, kind):
     assert moved == sites
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_grid_by_position_agrees(library):
+    model = make_tiny("llama", byte_level())
+    pair = some_pair(model, EQUAL)
+    chosen = cells(model, pair, ["resid_pre"], "position")[::2]
+    differences, effects = compare(library, model, pair, chosen)
+    assert max(differences.values()) < TOLERANCE < max(effects.values()) / 30
+
+
 @pytest.mark.parametrize(("library", "tolerance"), [("transformer-lens", 5e-7), ("nnsight", 1e-12)])
 def test_metrics_of_a_float64_model_are_not_rounded(library, tolerance):
     """TransformerLens itself computes its rotations in float32."""
@@ -150,3 +159,35 @@ def test_transformer_lens_says_which_models_it_does_not_know():
         interp.UserError, match=r"tiny diffllama \(DiffLlamaForCausalLM\).*--backend native"
     ):
         interp.patch(other_model("diffllama"), some_prompts(1), backend="transformer-lens")
+
+
+def test_transformer_lens_resid_mid_alone_would_not_reach_the_stream():
+    """Why its backend patches attn_out for resid_mid: the hook of that name feeds the MLP only."""
+    pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
+    from interp.patching.transformer_lens import TransformerLensBackend, hook_name
+
+    model = make_tiny("llama", byte_level())
+    pair = some_pair(model)
+    last = layer_count(model) - 1
+    with torch.no_grad():
+        model.hf.model.layers[last].mlp.down_proj.weight.zero_()
+    bridge = TransformerLensBackend(model)._bridge
+    ids = torch.tensor([pair.base.token_ids])
+
+    def after_adding(name):
+        kept = {}
+
+        def add(tensor, hook):
+            return tensor + 1.0
+
+        def keep(tensor, hook):
+            kept["resid_post"] = tensor
+
+        hooks = [(name, add), (hook_name("resid_post", last), keep)]
+        with torch.no_grad():
+            bridge.run_with_hooks(ids, fwd_hooks=hooks)
+        return kept["resid_post"]
+
+    unpatched = after_adding(hook_name("mlp_out", last)) - 1.0
+    assert torch.allclose(after_adding(hook_name("resid_mid", last)), unpatched, atol=1e-6)
+    assert torch.allclose(after_adding(hook_name("attn_out", last)), unpatched + 1.0, atol=1e-6)

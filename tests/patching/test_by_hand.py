@@ -52,6 +52,14 @@ def effects(model, site, **options):
     return rows.patches["effect"].tolist(), rows
 
 
+def test_the_metrics_are_those_worked_out(model):
+    _, result = effects(model, "resid_pre")
+    (pair,) = result.pairs.to_dict("records")
+    assert pair["base_metric"] == pytest.approx(3)
+    assert pair["source_metric"] == pytest.approx(11)
+    assert pair["recognized"]
+
+
 @pytest.mark.quick(8)
 @pytest.mark.parametrize(
     ("site", "expected"),
@@ -88,9 +96,6 @@ def test_tokens_together_add_up_on_a_linear_path(model):
     assert result.patches["effect"].tolist() == pytest.approx([8])
     assert result.patches["normalized"].tolist() == pytest.approx([1])
     assert result.patches["tokens"].tolist() == [3]
-    (pair,) = result.pairs.to_dict("records")
-    assert (pair["base_metric"], pair["source_metric"]) == pytest.approx((3, 11))
-    assert pair["recognized"]
 
 
 def test_growing_sets_of_tokens(model):
@@ -129,7 +134,10 @@ def test_a_control_is_patched_like_the_counterpart(model):
     assert result.pairs["control"].tolist() == ["four"]
     assert result.pairs["control_metric"].tolist() == pytest.approx([5])
     assert result.patches.set_index("source")["normalized"].loc["control"].isna().all()
-    with pytest.raises(UserError, match=r"prompt corrupt.*donors"):
-        interp.patch(model, PAIR, control=True)
     noising = interp.patch(model, pair, granularity="position", direction="noising", control=True)
     assert noising.pairs["control_metric"].tolist() == pytest.approx([1 + 2 * (4 + 4 + 1) / 3])
+
+
+def test_without_donors_there_is_no_control(model):
+    with pytest.raises(UserError, match=r"prompt corrupt.*donors"):
+        interp.patch(model, PAIR, control=True)

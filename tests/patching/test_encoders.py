@@ -2,21 +2,23 @@
 
 import dataclasses
 import itertools
+import math
 
 import pytest
 import torch
 
 import interp
 from interp.errors import UserError
-from interp.patching.cells import has_counterpart
+from interp.patching.cells import PatchingPair, cells_of, has_counterpart
 from interp.patching.exact import WholeGrid, native_grid
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
+from interp.reading.tokens import tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import accepts
 from tests.support.hooks import hooked
-from tests.support.other_kinds import classifier
-from tests.support.pairs import EQUAL, UNEQUAL, cells, some_pair
+from tests.support.other_kinds import CLASSES, classifier
 from tests.support.prompts import some_prompts
 
 SITES = ("resid_pre", "resid_post", "attn_out", "mlp_out", "z", "q", "k", "v")
@@ -53,10 +55,9 @@ def module_of(hf, kind, site, layer):
 
 
 @torch.no_grad()
-def difference(model, pair, prompt):
+def difference(model, prompt):
     logits = model.hf(torch.tensor([prompt.token_ids])).logits[0]
-    (positive,), (negative,) = pair.answers.positive, pair.answers.negative
-    return float(logits[positive] - logits[negative])
+    return float(logits[CLASSES.index("YES")] - logits[CLASSES.index("No")])
 
 
 def by_hook(model, kind, pair, cell):
@@ -76,9 +77,9 @@ def by_hook(model, kind, pair, cell):
 
     place = module_of(model.hf, kind, cell.site, cell.layer)
     with hooked(*place, lambda tensor: kept.append(tensor.clone())):
-        difference(model, pair, pair.source)
+        difference(model, pair.source)
     with hooked(*place, put):
-        return difference(model, pair, pair.base)
+        return difference(model, pair.base)
 
 
 @pytest.fixture(scope="module")
@@ -92,15 +93,29 @@ def questions():
     )
 
 
+def some_pair(model, questions, *, equal, policy="last"):
+    tokenized = tokenize(model, questions)
+    pairs = zip(tokenized[::2], tokenized[1::2], strict=True)
+    clean, corrupt = next(p for p in pairs if (len(p[0]) == len(p[1])) == equal)
+    return PatchingPair.aligned(
+        corrupt, clean, AnswerTokenizer(model)(corrupt).contrast("Yes", "No"), policy=policy
+    )
+
+
+def cells(model, pair, sites=SITES, granularity="role"):
+    options = {"granularity": granularity, "layers": None, "heads": None}
+    return list(cells_of(model, pair.base, sites, **options))
+
+
 @pytest.mark.quick(3)
-@pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
+@pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_site_is_patched_as_by_plain_hooks(kind, lengths, questions):
+def test_every_site_is_patched_as_by_plain_hooks(kind, equal, questions):
     model = classifier(kind)
-    pair = some_pair(model, lengths, policy="mean", prompts=questions)
-    chosen = cells(model, pair, SITES, "segment")
+    pair = some_pair(model, questions, equal=equal, policy="mean")
+    chosen = cells(model, pair, granularity="segment")
     result = native_grid(model, budget=TokenBudget(2048)).patch(pair, chosen)
-    plain = [difference(model, pair, prompt) for prompt in (pair.base, pair.source)]
+    plain = [difference(model, prompt) for prompt in (pair.base, pair.source)]
     assert [result.base, result.source] == pytest.approx(plain, abs=1e-5)
     expected = [by_hook(model, kind, pair, cell) for cell in chosen]
     assert list(result.cells) == pytest.approx(expected, abs=1e-5)
@@ -111,14 +126,56 @@ def test_every_site_is_patched_as_by_plain_hooks(kind, lengths, questions):
 @pytest.mark.parametrize("kind", KINDS)
 def test_sets_of_cells_are_patched_at_once(kind, questions):
     model = classifier(kind)
-    pair = some_pair(model, prompts=questions)
-    every = [cell for cell in cells(model, pair, SITES) if has_counterpart(pair, cell)]
+    pair = some_pair(model, questions, equal=True)
+    every = [cell for cell in cells(model, pair) if has_counterpart(pair, cell)]
     grid = native_grid(model, budget=TokenBudget(2048))
     exact = grid.patch(pair, every)
     alone = grid.patch_sets(pair, [[cell] for cell in every])
     assert alone == pytest.approx(exact.cells, abs=1e-5)
     first = [cell for cell in every if cell.site == "resid_pre" and cell.layer == 0]
     assert grid.patch_sets(pair, [first, every]) == pytest.approx([exact.source] * 2, abs=1e-5)
+
+
+def test_single_tokens_and_small_budgets(questions):
+    model = classifier("roberta")
+    pair = some_pair(model, questions, equal=False)
+    chosen = cells(model, pair, ["resid_pre", "attn_out"], "position")
+    one, other = (
+        native_grid(model, budget=TokenBudget(tokens)).patch(pair, chosen).cells
+        for tokens in (1, 4096)
+    )
+    defined = [index for index, metric in enumerate(one) if math.isfinite(metric)]
+    assert len(defined) > len(chosen) / 2
+    for index in defined:
+        assert one[index] == pytest.approx(other[index], abs=1e-5)
+    for index in defined[:: len(defined) // 10]:
+        assert one[index] == pytest.approx(by_hook(model, "roberta", pair, chosen[index]), abs=1e-5)
+
+
+def test_tokens_before_the_first_difference_count(questions):
+    """They see what comes after them, so their activations differ too."""
+    model = classifier("roberta")
+    pair = some_pair(model, questions, equal=True)
+    assert pair.alignment.shared > 0
+    assert pair.shared == 0
+    before = [
+        cell
+        for cell in cells(model, pair, ["resid_pre"], "position")
+        if cell.layer == 1 and cell.group.positions[0] < pair.alignment.shared
+    ]
+    result = native_grid(model, budget=TokenBudget(2048)).patch(pair, before)
+    assert any(metric != result.base for metric in result.cells)
+
+
+def test_the_whole_stream_carries_the_whole_difference(questions):
+    model = classifier("bert")
+    result = interp.patch(model, questions, sites=["resid_pre"], granularity="all")
+    pairs = result.pairs[result.pairs["base_tokens"] == result.pairs["source_tokens"]]
+    whole = result.patches[result.patches["layer"] == 1].merge(pairs, on="pair_id")
+    assert len(whole) > 0
+    gaps = whole["source_metric"] - whole["base_metric"]
+    assert gaps.abs().max() > 5e-4
+    assert whole["effect"].tolist() == pytest.approx(gaps.tolist(), abs=1e-6)
 
 
 def test_the_pooled_token_has_a_role_of_its_own(questions):
@@ -150,14 +207,14 @@ def test_what_an_encoder_is_not_patched_by_is_refused(questions):
 
 def test_no_hook_is_left(questions, monkeypatch):
     model = classifier("roberta")
-    pair = some_pair(model, prompts=questions)
+    pair = some_pair(model, questions, equal=True)
 
     def stop(*arguments, **options):
         raise RuntimeError("stop")
 
     monkeypatch.setattr("interp.patching.exact.metrics_of", stop)
     with pytest.raises(RuntimeError, match="stop"):
-        WholeGrid(model, budget=TokenBudget(64)).patch(pair, cells(model, pair, SITES))
+        WholeGrid(model, budget=TokenBudget(64)).patch(pair, cells(model, pair))
     hooks = itertools.chain.from_iterable(
         (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
         for module in model.hf.modules()

@@ -8,6 +8,7 @@ import torch
 
 import interp
 from interp.errors import UserError
+from interp.models.sites import layer_count
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
@@ -80,6 +81,18 @@ def test_for_small_differences_the_estimate_is_exact(kind):
     np.testing.assert_allclose(estimated, exact, atol=0.02 * scale)
     by_site = {cell.site for cell, effect in zip(chosen, exact, strict=True) if abs(effect) > 0}
     assert by_site == set(sites_of(model))
+
+
+def test_the_integrated_estimate_is_closer_on_the_whole():
+    errors = {"gradient": [], "integrated": []}
+    for kind in ("llama", "gemma2", "phi3"):
+        model = tiny_model(kind)
+        pair = some_pair(model)
+        chosen = cells(model, pair, ["resid_pre"], "position")
+        for estimate, kept in errors.items():
+            exact, estimated = both(model, pair, chosen, estimate)
+            kept.append(np.abs(exact - estimated).mean())
+    assert np.mean(errors["integrated"]) < np.mean(errors["gradient"])
 
 
 def test_verified_cells_are_the_largest_estimates_run_exactly():
@@ -160,3 +173,13 @@ def test_an_estimate_with_options_is_a_method_of_the_table():
     assert set(five["method"]) == {"integrated"}
     assert not np.allclose(nine["effect"], plain["effect"], equal_nan=True)
     assert len(result.derived())
+
+
+def test_models_are_left_as_they_were():
+    model = make_tiny("llama", byte_level())
+    pair = some_pair(model)
+    Estimator(model, estimate="gradient").patch(pair, cells(model, pair, sites_of(model)))
+    assert all(parameter.requires_grad for parameter in model.hf.parameters())
+    assert all(parameter.grad is None for parameter in model.hf.parameters())
+    assert model.attn_implementation == "sdpa"
+    assert layer_count(model) == 2

@@ -10,14 +10,15 @@ import interp
 from interp.console import Progress
 from interp.errors import ModelError
 from interp.measurements.specs import Edges, Patch
+from interp.models.sites import layer_count
 from interp.patching import exact
-from interp.patching.cells import PatchingPair
+from interp.patching.cells import PatchingPair, patched_positions
 from interp.patching.exact import Grid
 from interp.patching.pairs import contrast_of
 from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
-from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
 from tests.support.hooks import hooked
 from tests.support.pairs import EQUAL, UNEQUAL, by_hook, cells, plain_metric, sites_of, some_pair
@@ -68,6 +69,17 @@ def test_progress_tells_the_share_of_a_pair_that_is_done(spec, monkeypatch):
     assert known[-1] > 0.8
 
 
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("number", [EQUAL, UNEQUAL])
+def test_both_prompts_have_the_metric_that_the_model_gives_them(kind, number):
+    model = tiny_model(kind)
+    pair = some_pair(model, number)
+    metrics = patched(model, pair, [])
+    for metric, prompt in ((metrics.base, pair.base), (metrics.source, pair.source)):
+        plain = plain_metric(model, prompt.token_ids, pair.answers)
+        assert metric == pytest.approx(plain, abs=TOLERANCE)
+
+
 @pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("number", [EQUAL, UNEQUAL])
@@ -80,14 +92,9 @@ def test_the_residual_grid_equals_one_plain_hook_a_cell(kind, number):
         if pair.alignment.sources[cell.group.positions[0]]
     ]
     metrics = patched(model, pair, chosen)
-    prompts = (pair.base, pair.source)
-    plain = [plain_metric(model, prompt.token_ids, pair.answers) for prompt in prompts]
-    assert [metrics.base, metrics.source] == pytest.approx(plain, abs=TOLERANCE)
     for cell, metric in zip(chosen, metrics.cells, strict=True):
         plain = by_hook(model, pair, "resid_pre", cell.layer, cell.group.positions[0])
         assert metric == pytest.approx(plain, abs=TOLERANCE), cell
-        if cell.group.positions[0] < pair.shared:
-            assert metric == metrics.base
     assert max(abs(metric - metrics.base) for metric in metrics.cells) > 30 * TOLERANCE
 
 
@@ -115,14 +122,49 @@ def test_patches_behind_demonstrations_equal_plain_hooks(template):
     assert max(abs(metric - metrics.base) for metric in metrics.cells) > 30 * TOLERANCE
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
-def test_writing_equal_activations_changes_nothing(kind, monkeypatch):
-    """With the cells really run, which the equality of activations would skip."""
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_the_final_norms_input_at_the_last_token_gives_back_the_sources_metric(kind):
     model = tiny_model(kind)
     pair = some_pair(model)
+    last = layer_count(model) - 1
+    (cell,) = [
+        cell
+        for cell in cells(model, pair, ["resid_post"], layers=[last])
+        if cell.group.role == "last"
+    ]
+    metrics = patched(model, pair, [cell])
+    assert metrics.cells[0] == metrics.source
+    assert metrics.base != metrics.source
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_all_tokens_before_the_first_layer_give_back_the_sources_metric(kind):
+    model = tiny_model(kind)
+    pair = some_pair(model, EQUAL)
+    metrics = patched(model, pair, cells(model, pair, ["resid_pre"], "all", layers=[0]))
+    assert metrics.cells[0] == pytest.approx(metrics.source, abs=TOLERANCE)
+
+
+def with_itself(pair):
     sources = tuple((i,) for i in range(len(pair.base)))
     alignment = dataclasses.replace(pair.alignment, sources=sources)
-    itself = dataclasses.replace(pair, source=pair.base, alignment=alignment)
+    return dataclasses.replace(pair, source=pair.base, alignment=alignment)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_prompt_patched_with_itself_stays_as_it_is(kind):
+    model = tiny_model(kind)
+    itself = with_itself(some_pair(model))
+    metrics = patched(model, itself, cells(model, itself, sites_of(model)))
+    # z patches the patterns too, whose product with the values is summed in another order.
+    assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_writing_equal_activations_changes_nothing(kind, monkeypatch):
+    """The same with the cells really run, which the equality of activations would skip."""
+    model = tiny_model(kind)
+    itself = with_itself(some_pair(model))
     ran = []
     original = exact._rows_to_run
 
@@ -134,8 +176,22 @@ def test_writing_equal_activations_changes_nothing(kind, monkeypatch):
     monkeypatch.setattr(exact, "_rows_to_run", all_rows)
     metrics = patched(model, itself, cells(model, itself, sites_of(model)))
     assert len(ran) > 100
-    # z patches the patterns too, whose product with the values is summed in another order.
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_tokens_before_the_first_difference_have_no_effect(kind):
+    model = tiny_model(kind)
+    pair = some_pair(model)
+    chosen = cells(model, pair, ["resid_pre", "mlp_out"], "position")
+    metrics = patched(model, pair, chosen)
+    before = [
+        metric == metrics.base
+        for cell, metric in zip(chosen, metrics.cells, strict=True)
+        if cell.group.positions[0] < pair.shared
+    ]
+    assert len(before) == 2 * layer_count(model) * pair.shared
+    assert all(before)
 
 
 @pytest.mark.quick(3)
@@ -150,6 +206,38 @@ def test_the_number_of_cells_a_forward_pass_does_not_matter(kind, batch_tokens):
         assert one == pytest.approx(other, abs=TOLERANCE, nan_ok=True)
 
 
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt_neox"])
+def test_cells_that_nothing_reads_have_no_effect_when_they_are_run(kind, monkeypatch):
+    """The rule that skips them, held against forward passes that do not know it."""
+    model = tiny_model(kind)
+    pair = some_pair(model)
+    last = layer_count(model) - 1
+    sites = [site for site in sites_of(model) if site not in ("resid_pre", "k", "v")]
+    chosen = [
+        cell
+        for cell in cells(model, pair, sites, layers=[last])
+        if not patched_positions(pair, cell, layers=last + 1)
+    ]
+    assert len(chosen) >= 20
+    monkeypatch.setattr(
+        exact,
+        "patched_positions",
+        lambda pair, cell, layers: patched_positions(pair, cell, layers=99),
+    )
+    metrics = patched(model, pair, chosen)
+    assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_float64_agrees_with_float32(kind):
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        model = tiny_model(kind, dtype=dtype)
+        pair = some_pair(model)
+        results.append(patched(model, pair, cells(model, pair, ["resid_pre", "v"])).cells)
+    assert results[0] == pytest.approx(results[1], abs=2e-5)
+
+
 def test_the_metric_of_a_bfloat16_model_is_not_quantised():
     model = make_tiny("llama", byte_level(), dtype=torch.bfloat16)
     pair = some_pair(model)
@@ -157,6 +245,29 @@ def test_the_metric_of_a_bfloat16_model_is_not_quantised():
     effects = {metric for metric in metrics.cells if metric != metrics.base}
     in_bfloat16 = {float(torch.tensor(metric, dtype=torch.bfloat16)) for metric in effects}
     assert len(effects) > 2 * len(in_bfloat16)
+
+
+@pytest.mark.slow
+def test_memory_that_ends_halves_the_batch_and_goes_on(monkeypatch):
+    model = tiny_model("llama")
+    pair = some_pair(model)
+    chosen = cells(model, pair, ["resid_pre"], "position")
+    reference = patched(model, pair, chosen, batch_tokens=100_000).cells
+    original, sizes = Grid._run, []
+
+    def small(self, passes, edits, *, rows, start):
+        sizes.append(rows)
+        if rows > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(self, passes, edits, rows=rows, start=start)
+
+    monkeypatch.setattr(Grid, "_run", small)
+    assert patched(model, pair, chosen, batch_tokens=100_000).cells == pytest.approx(
+        reference, abs=TOLERANCE
+    )
+    assert max(sizes) > 5
+    assert sizes.count(max(sizes)) == 1  # what did not fit once is not tried again
+    assert_no_hooks(model)
 
 
 def test_no_hook_is_left_after_an_exception(monkeypatch):
@@ -246,3 +357,12 @@ def test_a_metric_without_numbers_is_reported():
     assert result.pairs["error"].tolist() == ["non-finite", ""]
     assert result.pairs["base_metric"].isna().tolist() == [True, False]
     assert set(result.patches["pair_id"]) == {prompts[-1].pair_id}
+
+
+def test_answers_of_one_form_are_a_plain_logit_difference():
+    model = tiny_model("llama")
+    pair = dataclasses.replace(some_pair(model), answers=ContrastTokens((40,), (41,)))
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([pair.base.token_ids])).logits[0, -1]
+    expected = float(logits[40] - logits[41])
+    assert patched(model, pair, []).base == pytest.approx(expected, abs=TOLERANCE)

@@ -105,6 +105,17 @@ def test_a_set_of_one_cell_is_the_cell(kind):
     assert found == pytest.approx(exact.cells, abs=TOLERANCE)
 
 
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_all_embeddings_give_the_sources_metric_whatever_else_is_patched(kind):
+    model = tiny_model(kind)
+    pair = some_pair(model, EQUAL)
+    source = plain_metric(model, pair.source.token_ids, pair.answers)
+    first = cells(model, pair, ["resid_pre"], "position", layers=[0])
+    others = [site for site in sites_of(model) if site != "pattern"]
+    found = patch_sets(model, pair, [first, [*first, *cells(model, pair, others)]])
+    assert found == pytest.approx([source, source], abs=TOLERANCE)
+
+
 def test_the_middle_of_the_stream_is_the_sources_whatever_is_patched_below():
     """What resid_mid holds at every token of the last layer decides, whatever came before it."""
     model = tiny_model("llama")
@@ -114,6 +125,18 @@ def test_the_middle_of_the_stream_is_the_sources_whatever_is_patched_below():
     alone, together = patch_sets(model, pair, [middle, [*middle, *below[::3]]])
     source = plain_metric(model, pair.source.token_ids, pair.answers)
     assert (alone, together) == pytest.approx((source, source), abs=TOLERANCE)
+
+
+def test_sets_that_change_nothing_have_the_metric_of_the_base():
+    model = tiny_model("llama")
+    pair = some_pair(model)
+    before = [
+        cell
+        for cell in cells(model, pair, ["resid_pre"], "position")
+        if cell.group.positions[0] < pair.shared
+    ]
+    base = plain_metric(model, pair.base.token_ids, pair.answers)
+    assert patch_sets(model, pair, [[], before]) == pytest.approx([base, base], abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("count", [1, 7, 60, 5000])

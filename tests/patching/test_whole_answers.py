@@ -12,7 +12,7 @@ from interp.patching.checks import check_passes
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.patching.pairs import in_pairs
-from interp.prompts.answers import Choice
+from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.scoring.test_whole_answers import CITIES, plain_tokens
@@ -24,13 +24,13 @@ from tests.support.tiny import tiny_model
 MODULES = {"resid_pre": "", "v": "self_attn.v_proj", "mlp_out": "mlp"}
 
 
-def whole_pair(model, lengths=EQUAL):
+def whole_pair(model, options=CITIES, lengths=EQUAL):
     pair = some_pair(model, lengths)
-    names = tuple(option.name for option in CITIES)
+    names = tuple(option.name for option in options)
     prompts = [
         dataclasses.replace(own, prompt=dataclasses.replace(own.prompt, answer=answer))
         for own, name in ((pair.base, names[1]), (pair.source, names[0]))
-        for answer in [Choice(CITIES, name, names[:2])]
+        for answer in [Choice(options, name, names[:2])]
     ]
     answers = AnswerTokenizer(model, "whole")(prompts[0]).contrast(*names[:2])
     return dataclasses.replace(pair, base=prompts[0], source=prompts[1], answers=answers)
@@ -134,6 +134,19 @@ def test_a_file_of_pairs_that_begin_alike_is_patched():
     asked = interp.patch(model, prompts, answers="whole")
     assert by_itself.patches.equals(asked.patches)
     assert by_itself.pairs.whole.all()
+
+
+def test_whole_and_first_token_reading_agree_on_single_tokens():
+    model = tiny_model("llama")
+    prompts = some_prompts(2)
+    options = tuple(AnswerOption(name, (name,)) for name in ("Yes", "No"))
+    prompts = [
+        dataclasses.replace(p, answer=Choice(options, p.answer.gold, ("Yes", "No")))
+        for p in prompts
+        if p.answer.gold in ("Yes", "No")
+    ]
+    first, whole = (interp.patch(model, prompts, answers=name) for name in ("first", "whole"))
+    assert first.patches.equals(whole.patches)
 
 
 def test_other_backends_and_models_with_states_refuse_whole_answers():

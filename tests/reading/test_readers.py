@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from captum.attr import Saliency
+from captum.attr import InputXGradient, IntegratedGradients, LayerGradientXActivation, Saliency
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -18,12 +18,12 @@ import interp
 from interp.errors import ModelError, UserError
 from interp.measurements.specs import Attribute, Effects, Evaluate, Generate, Patch, SoftScore
 from interp.measuring.core import bind
-from interp.models.kinds import CLASSIFIER
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of
 from interp.reading.tokens import pad, tokenize
-from tests.support import other_kinds
+from tests.support import other_kinds, peers
 from tests.support.answers import accepts, with_options
 from tests.support.other_kinds import CLASSES, CLASSIFIERS, classifier, text_to_text
 from tests.support.prompts import some_prompts
@@ -96,6 +96,12 @@ def few(questions):
     return questions[:6]
 
 
+def test_kinds_are_told_apart():
+    assert tiny_model("llama").kind is CAUSAL
+    assert all(classifier(kind).kind is CLASSIFIER for kind in CLASSIFIERS)
+    assert all(text_to_text(kind).kind is TEXT_TO_TEXT for kind in other_kinds.TEXT_TO_TEXT)
+
+
 @pytest.mark.parametrize("kind", [*KINDS, other_kinds.UNMAPPED_CLASSIFIER])
 def test_answers_are_those_of_plain_transformers(kind, questions):
     """Padded batches against one prompt at a time, tokenized by the tokenizer alone.
@@ -136,6 +142,52 @@ def test_input_gradients_are_captums(kind, few):
         target = partial(log_odds, kind, model, prompt, predicted[prompt.id])
         gradient = Saliency(target).attribute(embedded(model, prompt).requires_grad_(), abs=False)
         expected = shares(gradient[0].norm(dim=-1))
+        torch.testing.assert_close(scores[prompt.id], expected, **TOLERANCE)
+
+
+@pytest.fixture
+def _peers(monkeypatch):
+    peers.install(monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ["roberta", "t5"])
+def test_input_times_gradient_is_captums_at_the_layer_of_embeddings(kind, few, _peers):
+    """From token ids, by which a model counts its positions itself."""
+    model = model_of(kind)
+    scores, predicted = scores_of(model, few, "captum:input_x_gradient")
+    for prompt in few:
+        ids = torch.tensor([model.tokenizer(prompt.text)["input_ids"]])
+
+        def target(ids, prompt=prompt):
+            return log_odds(kind, model, prompt, predicted[prompt.id])
+
+        layer = LayerGradientXActivation(target, embeddings_read(kind, model))
+        expected = shares(layer.attribute(ids)[0].sum(-1).abs())
+        torch.testing.assert_close(scores[prompt.id], expected.detach(), **TOLERANCE)
+        again = InputXGradient(partial(log_odds, kind, model, prompt, predicted[prompt.id]))
+        attributions = again.attribute(embedded(model, prompt).requires_grad_())
+        torch.testing.assert_close(
+            scores[prompt.id], shares(attributions[0].sum(-1).abs()).detach(), **TOLERANCE
+        )
+
+
+def embeddings_read(kind, model):
+    return model.hf.encoder.embed_tokens if kind == "t5" else model.hf.get_input_embeddings()
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("kind", ["roberta", "t5"])
+def test_integrated_gradients_are_captums(kind, few, _peers):
+    model = model_of(kind)
+    scores, predicted = scores_of(model, few[:3], "captum:integrated_gradients")
+    mean = model.hf.get_input_embeddings().weight.detach().double().mean(0).float()
+    for prompt in few[:3]:
+        own = embedded(model, prompt)
+        target = partial(log_odds, kind, model, prompt, predicted[prompt.id])
+        attributions = IntegratedGradients(target).attribute(
+            own, torch.zeros_like(own) + mean, n_steps=200, internal_batch_size=50
+        )
+        expected = shares(attributions[0].sum(-1).abs().float())
         torch.testing.assert_close(scores[prompt.id], expected, **TOLERANCE)
 
 
@@ -283,6 +335,13 @@ def test_an_option_is_a_class_by_its_name():
     assert fixed_answers(tiny_model("llama"), AnswerOption("Yes", ("Yes",))) is None
 
 
+def test_options_of_one_class_are_refused(few):
+    both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
+    same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
+    with pytest.raises(UserError, match=r"'Yes'.*'yes'.*'YES'"):
+        interp.evaluate(classifier("roberta"), [same])
+
+
 @pytest.mark.parametrize("kind", ["roberta", "t5", "bart"])
 def test_models_are_loaded_from_a_folder_as_what_they_are(kind, tmp_path, few):
     model = model_of(kind)
@@ -318,36 +377,22 @@ def test_models_that_answer_nothing_are_refused():
         interp.Model("gpt2", GPT2ForSequenceClassification(gpt2.hf.config), gpt2.tokenizer)
 
 
-def perplexity(model, few):
-    return bind(SoftScore(), model)(few)
+@pytest.mark.parametrize("kind", ["roberta", "t5"])
+def test_what_only_causal_models_have_is_refused(kind, few):
+    with pytest.raises(UserError, match="causal language models"):
+        bind(SoftScore(), model_of(kind))(few)
 
 
-def deep_lift(model, few):
-    return interp.attribute(model, few, methods=["captum:deep_lift"])
+@pytest.mark.parametrize("kind", ["roberta", "t5"])
+def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
+    model = model_of(kind)
+    with pytest.raises(UserError, match=r"DeepLift.*tiny \w+\b.*captum:occlusion"):
+        interp.attribute(model, few, methods=["captum:deep_lift"])
 
 
-def alike(model, few):
-    both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
-    return interp.evaluate(
-        model, [dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))]
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "call", "problem"),
-    [
-        ("roberta", perplexity, "causal language models"),
-        ("t5", perplexity, "causal language models"),
-        ("roberta", deep_lift, r"DeepLift.*tiny roberta\b.*captum:occlusion"),
-        ("t5", deep_lift, r"DeepLift.*tiny t5\b.*captum:occlusion"),
-        ("t5", interp.patch, r"text-to-text model.*'t5'.*--methods input_gradient"),
-        ("roberta", alike, r"'Yes'.*'yes'.*'YES'"),
-        ("roberta", lambda *given: bind(Generate(), given[0]).attempt(given[1]), "roberta"),
-    ],
-)
-def test_what_a_kind_cannot_do_is_refused(kind, call, problem, few):
-    with pytest.raises(UserError, match=problem):
-        call(model_of(kind), few)
+def test_a_classifier_writes_no_texts(few):
+    with pytest.raises(ModelError, match="roberta"):
+        bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
 
 
 @pytest.mark.quick(1)
@@ -364,6 +409,11 @@ def test_a_classifier_without_a_class_for_each_option_is_refused(classes, tmp_pa
             interp.run(
                 spec, models=model, prompts=prompts, out=tmp_path / spec.name, fail_on_error=1
             )
+
+
+def test_patching_a_text_to_text_model_is_refused(few):
+    with pytest.raises(UserError, match=r"text-to-text model.*'t5'.*--methods input_gradient"):
+        interp.patch(text_to_text("t5"), few)
 
 
 def test_a_reader_reads_many_rows_of_embeddings_of_one_prompt(few):

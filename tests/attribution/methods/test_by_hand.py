@@ -72,3 +72,37 @@ def test_without_values_only_the_last_token_has_a_gradient(micro):
     ratios = result.ratios("premise2", "premise1")
     assert ratios["error"].tolist() == ["premise1 has no score"]
     assert ratios["ratio"].isna().all()
+
+
+def test_gradient_equals_finite_differences(micro):
+    # Two coordinates normalized to variance 1 can only be 1 and -1; a large epsilon lets them move.
+    micro.hf.transformer.h[0].ln_1.eps = micro.hf.transformer.ln_f.eps = 0.5
+    with torch.no_grad():
+        micro.hf.transformer.h[0].attn.c_attn.weight[:, 4:] = torch.tensor(
+            [[0.7, -0.2], [0.1, 0.9]], dtype=torch.float64
+        )
+        micro.hf.transformer.h[0].attn.c_proj.weight.copy_(torch.eye(2))
+        micro.hf.transformer.wte.weight += torch.tensor(
+            [[0.13 * i, -0.07 * i * i] for i in range(len(WORDS))], dtype=torch.float64
+        )
+    prompt = micro_prompt("a b b", "b a")
+    result = interp.attribute(micro, [prompt], methods=["input_gradient"], keep_tokens=True)
+    ids = micro.tokenizer(prompt.text)["input_ids"]
+    embeddings = micro.hf.transformer.wte.weight[ids].detach()
+    predicted = int(micro.hf(inputs_embeds=embeddings[None]).logits[0, -1].argmax())
+
+    def target(values):
+        with torch.no_grad():
+            probability = micro.hf(inputs_embeds=values[None]).logits[0, -1].softmax(-1)[predicted]
+        return float((probability / (1 - probability)).log())
+
+    step, gradient = 1e-6, torch.zeros_like(embeddings)
+    for position in range(len(ids)):
+        for axis in range(2):
+            shift = torch.zeros_like(embeddings)
+            shift[position, axis] = step
+            up, down = target(embeddings + shift), target(embeddings - shift)
+            gradient[position, axis] = (up - down) / (2 * step)
+    norms = gradient.norm(dim=-1)
+    assert norms.min() > 0
+    np.testing.assert_allclose(result.token_scores["score"], norms, atol=1e-6)

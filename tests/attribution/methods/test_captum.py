@@ -45,6 +45,20 @@ def embeddings_of(model, prompt):
         return table(torch.tensor([tokenized.token_ids])), mean
 
 
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
+def test_integrated_gradients_add_up(kind):
+    gaps, _ = by_method(tiny_model(kind), some_prompts(1), ["integrated_gradients"])
+    prompt = some_prompts(1)[0]
+    model = tiny_model(kind)
+    embeddings, mean = embeddings_of(model, prompt)
+    with torch.no_grad():
+        difference = contrast(model, prompt, embeddings)
+        difference = difference - contrast(model, prompt, mean.expand_as(embeddings))
+    gap = gaps.loc[("captum:integrated_gradients", prompt.id)]
+    assert abs(gap) < 0.02 * max(abs(float(difference)), 1.0)
+
+
 def test_input_x_gradient_equals_plain_autograd():
     model, prompt = tiny_model("llama"), some_prompts(1)[0]
     gaps, result = by_method(model, [prompt], ["input_x_gradient"])
@@ -101,6 +115,20 @@ def test_deep_lift_adds_up_on_one_activation_function():
 def test_deep_lift_refuses_what_it_has_no_rule_for():
     with pytest.raises(interp.UserError, match=r"SiLUActivation.*ReLU"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["captum:deep_lift"])
+
+
+def test_they_stand_beside_the_native_methods():
+    model, prompts = tiny_model("gpt2"), some_prompts(2)
+    methods = ["input_gradient", "captum:occlusion", "attention"]
+    found = interp.attribute(model, prompts, methods=methods)
+    both = found.segment_scores.set_index("method")
+    alone = interp.attribute(model, prompts).segment_scores.set_index("method")
+    assert list(dict.fromkeys(both.index)) == methods
+    for method in ("input_gradient", "attention"):
+        np.testing.assert_allclose(both.loc[method, "score"], alone.loc[method, "score"], rtol=1e-6)
+    gaps = both["completeness_gap"].notna()
+    assert gaps.tolist() == (both.index == "captum:occlusion").tolist()
+    assert found.summary()["captum:occlusion_mean_ratio"].notna().all()
 
 
 def test_the_gap_is_what_the_stored_scores_lack(organism):

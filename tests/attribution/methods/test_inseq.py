@@ -1,9 +1,15 @@
 """Parity with inseq, the paper's implementation, run on the same token ids."""
 
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
 import pytest
 import torch
 
 import interp
+from interp.attribution.methods.attention import Attention
+from interp.attribution.methods.gradient import InputGradient
 from interp.models.organisms import DEFAULT
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
@@ -65,6 +71,21 @@ def test_parity_on_the_organism(organism, prompts, target):
     assert_parity(organism, prompts, reference=double, target=target)
 
 
+@pytest.mark.quick(1)
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: tiny_model("llama", dtype=torch.float64),
+        lambda: interp.load_model(DEFAULT, device="cpu", dtype="float64"),
+    ],
+    ids=["random", "organism"],
+)
+def test_parity_in_float64_is_closer(model, prompts):
+    tokens, ratios = differences(model(), list(prompts)[:8])
+    assert tokens < 1e-6  # inseq hands its scores over as float32
+    assert ratios < 1e-5
+
+
 def test_where_the_model_is_sure_float32_still_equals_inseq_in_float64(prompts):
     models = []
     for dtype in ("float32", "float64"):
@@ -73,6 +94,64 @@ def test_where_the_model_is_sure_float32_still_equals_inseq_in_float64(prompts):
             model.hf.model.norm.weight.mul_(3.0)  # logits three times as far apart
         models.append(model)
     assert_parity(models[0], list(prompts)[:8], reference=models[1])
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_raw_scores_are_inseqs_own_where_the_target_is_the_same(kind, prompts):
+    """The contrast is a difference of logits on both sides; log-odds and probability are not."""
+    model, few = tiny_model(kind), list(prompts)[:4]
+    result = interp.attribute(
+        model, few, methods=[*INSEQ, *INSEQ.values()], target="contrast", keep_tokens=True
+    )
+    scores = result.token_scores.pivot(
+        index=["prompt_id", "position"], columns="method", values="score"
+    )
+    for ours, theirs in INSEQ.items():
+        np.testing.assert_allclose(scores[ours], scores[theirs], rtol=1e-3, atol=1e-6)
+
+
+def test_raw_saliency_of_a_probability_is_ours_times_p_one_minus_p(prompts):
+    model, few = tiny_model("llama", dtype=torch.float64), list(prompts)[:4]
+    methods = ["input_gradient", "inseq:saliency"]
+    result = interp.attribute(model, few, methods=methods)
+    totals = result.segment_scores.groupby(["prompt_id", "method"])["total"].first().unstack()
+    p = result.answers.set_index("prompt_id")["predicted_probability"]
+    expected = totals["input_gradient"] * p * (1 - p)
+    np.testing.assert_allclose(totals["inseq:saliency"], expected[totals.index], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (InputGradient, lambda scores, captured: scores(captured).roll(1, dims=-1)),
+        (InputGradient, lambda scores, captured: captured.input_gradient.sum(-1).abs()),
+        (
+            Attention,
+            lambda scores, captured: scores(
+                replace(captured, attention_rows=captured.attention_rows[:1])
+            ),
+        ),
+    ],
+    ids=["shifted", "without the norm", "first layer"],
+)
+def test_a_broken_scorer_is_caught(method, wrong, prompts, monkeypatch):
+    own = method.scores
+    monkeypatch.setattr(method, "scores", lambda self, given: wrong(partial(own, self), given))
+    tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
+    assert tokens > TOKEN_TOLERANCE
+    assert ratios > RATIO_TOLERANCE
+
+
+def test_model_and_tokenizer_are_left_as_they_were(prompts):
+    model = make_tiny("llama", byte_level())
+    model.hf.config.bos_token_id = model.hf.config.pad_token_id = None
+    unknown = model.tokenizer.unk_token
+    interp.attribute(model, list(prompts)[:2], methods=list(INSEQ.values()))
+    assert model.attn_implementation == "sdpa"
+    assert model.hf.config.bos_token_id is None
+    assert model.hf.config.pad_token_id is None
+    assert model.tokenizer.unk_token == unknown
+    assert all(parameter.requires_grad for parameter in model.hf.parameters())
 
 
 def test_a_padding_token_that_equals_a_prompt_token_deletes_nothing(prompts):
