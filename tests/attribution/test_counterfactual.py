@@ -59,6 +59,15 @@ def test_segments_take_the_tokens_of_the_donor_that_is_nearest_in_length():
     assert equal
 
 
+def test_batches_have_the_tokens_of_each_prompt():
+    model = tiny_model("llama")
+    tokenized = [prompt for prompt, _ in prompts_and_donors(model, pairs=2)]
+    batch = pad(model, tokenized)
+    found = counterfactual_ids(model, batch)
+    for row, prompt in enumerate(tokenized):
+        assert found[row, batch.unpadded(row)].tolist() == counterfactual_tokens(model, prompt)
+
+
 def test_a_prompt_without_a_donor_of_another_instance_is_refused():
     model = tiny_model("llama")
     (prompt, _), *_ = prompts_and_donors(model, pairs=1)

@@ -21,6 +21,13 @@ def test_a_game_by_hand():
     assert {pair: float(v) for pair, v in interactions(values).items()} == {(0, 1): 4.0}
 
 
+def test_a_glove_game():
+    """One left glove, two right ones; a pair is worth 1: 2/3 for the left, 1/6 for each right."""
+    values = np.array([float(c & 1 and c & 6 != 0) for c in range(8)])
+    np.testing.assert_allclose(shapley_values(values), [2 / 3, 1 / 6, 1 / 6])
+    assert leave_one_out(values).tolist() == [1.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("players", [1, 2, 3, 4])
 def test_shapley_values_are_means_over_all_orders(players):
     games = random_games(players)

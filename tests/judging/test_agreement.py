@@ -43,7 +43,7 @@ def test_signs_count_where_an_effect_is_not_nil():
 
 
 @settings(max_examples=80, deadline=None)
-@given(seed=SEEDS, segments=st.integers(2, 6))
+@given(seed=SEEDS, segments=st.integers(3, 6))
 def test_tau_is_scipys(seed, segments):
     chance = np.random.default_rng(seed)
     # Few values, so that many tie.
@@ -54,7 +54,11 @@ def test_tau_is_scipys(seed, segments):
         expected = stats.kendalltau(
             np.abs(scores[method, prompt]), np.abs(effects[prompt])
         ).statistic
-        assert value == pytest.approx(np.nan if segments < 3 else expected, nan_ok=True)
+        assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_two_segments_have_no_tau():
+    assert np.isnan(kendall_tau(np.ones((2, 3, 2)), np.ones((3, 2)))).all()
 
 
 def test_a_share_is_the_part_of_the_second_segment():
@@ -99,3 +103,11 @@ def test_the_linear_datamodeling_score_is_scipys_over_all_coalitions(seed, segme
             for coalition in range(2**segments)
         ]
         assert value == pytest.approx(stats.spearmanr(sums, values[prompt]).statistic)
+
+
+def test_a_game_without_interaction_is_predicted_perfectly():
+    effects = np.array([0.1, 0.2, -0.4])
+    values = np.array([[sum(e for i, e in enumerate(effects) if c >> i & 1) for c in range(8)]])
+    assert linear_datamodeling(effects[None], values) == pytest.approx(1)
+    assert linear_datamodeling(-effects[None], values) == pytest.approx(-1)
+    assert np.isnan(linear_datamodeling(np.zeros((1, 3)), values))

@@ -60,18 +60,27 @@ def lines_of(study, table, method):
 
 
 @pytest.mark.slow
-def test_our_own_scores_given_back_get_the_numbers_of_our_own_rows(study):
-    for table in CHOSEN:
-        own = lines_of(study, table, "input_x_gradient")
-        assert own and lines_of(study, table, "by_token") == own
-        summed = [line for line in lines_of(study, table, "input_gradient") if ",mean," not in line]
-        assert lines_of(study, table, "by_segment") == summed
+@pytest.mark.parametrize("table", CHOSEN)
+def test_our_own_scores_given_back_get_the_numbers_of_our_own_rows(study, table):
+    own = lines_of(study, table, "input_x_gradient")
+    assert own and lines_of(study, table, "by_token") == own
+    summed = [line for line in lines_of(study, table, "input_gradient") if ",mean," not in line]
+    assert lines_of(study, table, "by_segment") == summed
+
+
+@pytest.mark.slow
+def test_scores_from_donors_get_the_same_numbers_in_the_league_of_the_model(study):
     rows = study.table("verdicts").set_index("method")
     columns = ["value", "low", "high", "chance", "prompts", "clusters"]
     assert rows.loc["by_donor", columns].equals(rows.loc["leave_one_out:donor", columns])
-    assert rows.loc["by_donor", "league"] == "model"  # donors gave the scores, not v(S)
-    verdicts = rows[rows["score"] == "sum"]["verdict"]
-    assert (verdicts["by_segment"], verdicts["shuffled"]) == ("trust", "refuted")
+    assert rows.loc["by_donor", "league"] == "model"
+
+
+@pytest.mark.slow
+def test_shuffled_scores_lose_their_verdict(study):
+    rows = study.table("verdicts").set_index(["method", "score"])
+    assert rows.loc[("by_segment", "sum"), "verdict"] == "trust"
+    assert rows.loc[("shuffled", "sum"), "verdict"] == "refuted"
     distances = study.table("share_distances").set_index("contender")["distance"]
     assert distances["shuffled"] > 2 * distances["by_segment"]
 

@@ -85,6 +85,19 @@ def test_metrics_of_orders_are_those_of_plain_loops(seed, segments, tied):
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_a_random_order_is_worth_what_equal_scores_are(seed):
+    chance = np.random.default_rng(seed)
+    values = chance.normal(size=(1, 8)) * 3
+    values[:, -1] = values[:, 0] + 2
+    drawn = np.array([[p] for p in permutations([1.0, 2.0, 3.0])])
+    for metric in (*METRICS, metrics.recovered):
+        equal = metric(np.ones((1, 3)), values)
+        np.testing.assert_allclose(metric(drawn, values).mean(0), equal, atol=1e-9)
+    assert metrics.morf_minus_lerf(np.ones((1, 3)), values) == pytest.approx(0)
+
+
 def test_most_and_least_relevant_first_are_mirrors():
     scores = np.array([[[3.0, 2.0, 1.0]], [[1.0, 2.0, 3.0]]])
     one, other = metrics.morf_minus_lerf(scores, GAME)

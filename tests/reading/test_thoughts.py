@@ -3,6 +3,7 @@
 The templates are of the layouts of published families, in short.
 """
 
+import copy
 import re
 
 import pytest
@@ -10,11 +11,15 @@ import pytest
 import interp
 from interp.cli import main
 from interp.doctor import loaded
+from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
+from interp.prompts.systems import load_prompts
 from interp.reading.tokens import tokenize, write_chat
+from interp.runs.shards import cut
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
-from tests.support.thinking import FAMILIES, thinking_model
-from tests.support.tokenizers import PLAIN_TEMPLATE
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 
 TURN = "<u>{{ m.role }}\n{{ m.content }}</u>\n"
 
@@ -30,12 +35,27 @@ def family(generation, *, user=TURN, assistant=TURN, first=""):
 
 OFF = "{% if enable_thinking is defined and not enable_thinking %}"
 EMPTY = "<think>\n\n</think>\n\n"
+ANSWERED = f"<a>\n{EMPTY}{{{{ m.content }}}}</u>\n"
 SWITCHED = {
-    **{name: FAMILIES[name] for name in ("Qwen3", "SmolLM3", "GLM-4.5")},
+    # qwen3: nothing by default; the model opens its thought itself
+    "writes an empty thought": family(f"<a>\n{OFF}{EMPTY}{{% endif %}}", assistant=ANSWERED),
     # qwen3.5
     "opens or closes one": family(
-        f"<a>\n{OFF}{EMPTY}{{% else %}}<think>\n{{% endif %}}",
-        assistant=f"<a>\n{EMPTY}{{{{ m.content }}}}</u>\n",
+        f"<a>\n{OFF}{EMPTY}{{% else %}}<think>\n{{% endif %}}", assistant=ANSWERED
+    ),
+    # smollm3
+    "says so in the system message": family(
+        "<a>\n{% if not enable_thinking %}<think>\n\n</think>\n{% endif %}",
+        assistant="<a>\n{% if not enable_thinking %}<think>\n\n</think>\n{% endif %}"
+        "{{ m.content }}</u>\n",
+        first="{% if enable_thinking is not defined %}{% set enable_thinking = true %}{% endif %}"
+        "<u>system\nReasoning: {{ '/think' if enable_thinking else '/no_think' }}</u>\n",
+    ),
+    # glm-4.5
+    "says so behind the message": family(
+        "<a>{{ '\n<think></think>' if enable_thinking is false }}",
+        user=f"<u>{{{{ m.content }}}}{OFF}/nothink{{% endif %}}",
+        assistant="<a>\n<think></think>\n{{ m.content }}",
     ),
     # deepseek-v3.1
     "is called thinking": family(
@@ -49,13 +69,25 @@ SWITCHED = {
     ),
 }
 WITHOUT_SWITCH = {
-    "DeepSeek-R1": (FAMILIES["DeepSeek-R1"], "\n</think>\n\n"),
-    "gpt-oss": (FAMILIES["gpt-oss"], "<|channel|>final<|message|>"),
-    "Magistral": (FAMILIES["Magistral"], "[THINK][/THINK]"),
-    # the first distillations of deepseek-r1
+    # deepseek-r1
+    "opens a thought": (
+        family("<a><think>\n", assistant="<a>{{ m.content }}</u>"),
+        "\n</think>\n\n",
+    ),
+    # its first distillations
     "drops thoughts that were": (
         family("<a>", assistant="<a>{{ m.content.split('</think>')[-1] }}</u>"),
         EMPTY,
+    ),
+    # gpt-oss
+    "answers in a channel": (
+        family("<a>", assistant="<a><|channel|>final<|message|>{{ m.content }}</u>"),
+        "<|channel|>final<|message|>",
+    ),
+    # magistral
+    "asks for a thought first": (
+        family("<a>", first="<u>Draft your thoughts: [THINK]...[/THINK]</u>\n"),
+        "[THINK][/THINK]",
     ),
     # a switch that does not close what is opened
     "opens one in any case": (
@@ -65,6 +97,12 @@ WITHOUT_SWITCH = {
 }
 
 
+def with_template(template):
+    tokenizer = copy.deepcopy(byte_level(None))
+    tokenizer.chat_template = template
+    return make_tiny("llama", tokenizer)
+
+
 @pytest.fixture(scope="module")
 def prompt():
     return some_prompts(1)[0]
@@ -72,7 +110,7 @@ def prompt():
 
 @pytest.mark.parametrize("template", SWITCHED)
 def test_a_template_with_a_switch_leaves_thoughts_out(template, prompt):
-    model = thinking_model(SWITCHED[template])
+    model = with_template(SWITCHED[template])
     asked = {"role": "user", "content": prompt.text}
     off = {"enable_thinking": False, "thinking": False, "tokenize": False}
     chat = write_chat(prompt, model)
@@ -80,13 +118,11 @@ def test_a_template_with_a_switch_leaves_thoughts_out(template, prompt):
         [asked], add_generation_prompt=True, **off
     )
     assert model.thinking_note == ""
-    if template == "opens or closes one":
-        assert model.chat_frame.after.endswith(EMPTY)
 
 
 @pytest.mark.parametrize("template", SWITCHED)
 def test_the_answer_is_read_where_the_templates_own_turn_writes_it(template, prompt):
-    model = thinking_model(SWITCHED[template])
+    model = with_template(SWITCHED[template])
     option = prompt.answer.options[0]
     said = [
         {"role": "user", "content": prompt.text},
@@ -108,7 +144,7 @@ def test_the_answer_is_read_where_the_templates_own_turn_writes_it(template, pro
 @pytest.mark.parametrize("template", WITHOUT_SWITCH)
 def test_a_model_that_may_think_is_told_of_when_it_is_loaded(template, tmp_path, capsys):
     text, direct = WITHOUT_SWITCH[template]
-    model = thinking_model(text)
+    model = with_template(text)
     assert model.chat_frame.direct == direct
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
@@ -121,7 +157,7 @@ def test_a_model_that_may_think_is_told_of_when_it_is_loaded(template, tmp_path,
 
 
 def test_every_command_tells_it(tmp_path, capsys):
-    model = thinking_model(FAMILIES["DeepSeek-R1"])
+    model = with_template(WITHOUT_SWITCH["opens a thought"][0])
     model.hf.save_pretrained(tmp_path / "model")
     model.tokenizer.save_pretrained(tmp_path / "model")
     given = ["--model", str(tmp_path / "model"), "--device", "cpu", "--limit", "1"]
@@ -134,4 +170,17 @@ def test_every_command_tells_it(tmp_path, capsys):
 
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None, family("<a>\n")])
 def test_nothing_is_said_of_templates_that_know_no_thoughts(template):
-    assert thinking_model(template).thinking_note == ""
+    assert with_template(template).thinking_note == ""
+
+
+def test_the_switch_is_part_of_a_shards_id(tmp_path):
+    """Shards from before the switch was used are not taken for these."""
+    prompts = load_prompts(limit=1)
+    switched = SWITCHED["writes an empty thought"]
+    ids = {
+        shard.id
+        for template in (switched, switched.replace("not enable_thinking", "false"))
+        for shard in cut(bind(Evaluate(), with_template(template)), prompts, tmp_path)
+    }
+    assert len(ids) == 2
+    assert with_template(switched).chat_frame.after.endswith(EMPTY)

@@ -18,12 +18,6 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import KINDS, byte_level, llama_style
 
-ONE = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
-YES_NO = {
-    "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
-    "negative": AnswerOption("No", ("No", "NO", "no")),
-}
-
 
 def answers_of(model, positive, negative=NO, *, text=None, reader=None):
     choice = Choice.between(positive, negative, gold=True)
@@ -39,18 +33,25 @@ def answers_of(model, positive, negative=NO, *, text=None, reader=None):
 @pytest.mark.parametrize("kind", KINDS)
 def test_forms_count_by_the_first_token_after_the_prompt(kind):
     model = make_tiny("llama", KINDS[kind]())
-    positive, negative = answers_of(model, **YES_NO)
+    options = {
+        "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
+        "negative": AnswerOption("No", ("No", "NO", "no")),
+    }
+    positive, negative = answers_of(model, **options)
     assert "Yes".startswith(positive[0].strip("Ġ▁"))
     assert "No".startswith(negative[0].strip("Ġ▁"))
     assert not set(positive) & set(negative)
-    several = AnswerOption("Yes", ("Yes", "Yes!", "Yes, it does"))
-    assert answers_of(model, positive=several)[0] == answers_of(model, **ONE)[0]
 
 
 PLAIN = {
     "byte-level": lambda: byte_level(None),
     "first": lambda: llama_style(None, legacy=False),
     "legacy": lambda: llama_style(None, legacy=True),
+}
+ONE = {"positive": AnswerOption("Yes", ("Yes",)), "negative": AnswerOption("No", ("No",))}
+YES_NO = {
+    "positive": AnswerOption("Yes", ("Yes", "YES", "yes")),
+    "negative": AnswerOption("No", ("No", "NO", "no")),
 }
 SET_OFF = ["Answer:", "Yes or no?", "It is", 'Is it "so"', "(so)", "the dogs'", "**Answer:**"]
 ATTACHED = ["Answer:\n", "Answer:\n\n", "Answer: ", "Answer:  ", "Answer:\t", "It is (", 'It is "']
@@ -107,9 +108,9 @@ def test_white_space_alone_never_counts_after_any_end(text):
 @pytest.mark.parametrize("text", SET_OFF + ATTACHED)
 def test_answers_that_begin_alike_are_refused_after_any_end(text):
     model = make_tiny("llama", byte_level(None))
-    but = AnswerOption("Yes but", ("Yes but no",))
+    alike = {"positive": ONE["positive"], "negative": AnswerOption("Yes but", ("Yes but no",))}
     with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*' ?Yes'.*tiny llama"):
-        answers_of(model, ONE["positive"], but, text=text)
+        answers_of(model, **alike, text=text)
 
 
 def test_line_ends_that_a_tokenizer_reads_as_blanks_belong_to_the_answer():
@@ -178,11 +179,22 @@ def test_the_end_of_a_prompt_tells_the_tokens_after_it(before, end):
         assert found == tokenizer.convert_ids_to_tokens(pieces)
 
 
+def test_forms_that_share_a_first_token_are_counted_once():
+    model = make_tiny("llama", byte_level())
+    options = {
+        "positive": AnswerOption("Yes", ("Yes", "Yes!", "Yes, it does")),
+        "negative": AnswerOption("No", ("No",)),
+    }
+    positive, _ = answers_of(model, **options)
+    assert positive == ["Yes"]
+
+
 def test_a_form_that_merges_with_the_prompt_is_taken_alone():
     # A template that ends in a letter lets pieces run on into the answer.
     template = "{% for m in messages %}{{ m['content'] }} Y{% endfor %}"
     model = make_tiny("llama", byte_level(template))
-    positive, _ = answers_of(model, AnswerOption("es", ("es",)))
+    options = {"positive": AnswerOption("es", ("es",)), "negative": AnswerOption("No", ("No",))}
+    positive, _ = answers_of(model, **options)
     alone = model.tokenizer("es", add_special_tokens=False)["input_ids"][:1]
     assert positive == model.tokenizer.convert_ids_to_tokens(alone)
 
@@ -266,8 +278,12 @@ def test_where_the_template_writes_no_space_nothing_is_added(family):
 
 def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
     model = tiny_with(*WITH_SPACE["mistral-v3"], legacy=False)
+    options = {
+        "positive": AnswerOption("Yes", ("Yes",)),
+        "negative": AnswerOption("other", (" Yes but", "No")),
+    }
     with pytest.raises(UserError, match=r"'Yes'.*'other'.*' Yes'.*tiny llama"):
-        answers_of(model, ONE["positive"], AnswerOption("other", (" Yes but", "No")))
+        answers_of(model, **options)
 
 
 def test_an_answer_that_begins_with_white_space_alone_is_refused():

@@ -1,5 +1,4 @@
 import dataclasses
-import math
 
 import pytest
 import torch
@@ -19,6 +18,7 @@ from interp.scoring.answers import (
 )
 from interp.tables import TIE
 from tests.support.answers import with_options, yes_no
+from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -71,6 +71,19 @@ def test_shares_beyond_the_range_of_exp():
     assert shares[0] == pytest.approx(float(torch.tensor(-705.0, dtype=torch.float64).exp()))
 
 
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_batch_size_and_order_do_not_matter(kind, prompts):
+    model = tiny_model(kind)
+    reference = with_options(interp.evaluate(model, prompts, batch_tokens=1)).set_index("prompt_id")
+    for batch_tokens in (300, 100_000):
+        reversed_prompts = list(prompts)[::-1]
+        other = with_options(interp.evaluate(model, reversed_prompts, batch_tokens=batch_tokens))
+        assert list(other["prompt_id"]) == [prompt.id for prompt in reversed_prompts]
+        other = other.set_index("prompt_id").loc[reference.index]
+        assert (other[NUMBERS] - reference[NUMBERS]).abs().max().max() < 1e-6
+        assert (other["predicted_token_id"] == reference["predicted_token_id"]).all()
+
+
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_the_tokenizers_padding_side_does_not_matter(side, prompts):
     tokenizer = byte_level()
@@ -100,28 +113,20 @@ def _predicted(rows, gold):
     ((_, batch),) = batches(model, tokenize(model, [prompt]) * len(rows), batch_tokens=10**6)
     tokens = AnswerTokens({"Yes": (1, 2), "No": (3,)})
     predictions = Predictions(torch.tensor(rows), (tokens,) * len(rows))
-    return answer_tables(model, batch, predictions)
+    return [tables["answers"][0] for tables in answer_tables(model, batch, predictions)]
 
 
 @pytest.mark.parametrize("gold", [True, False])
 def test_equal_scores_are_no_correct_answer(gold):
     ties = [[0.0, 5.0, 1.0, 5.0], [0.0, 1.0, 5.0, 5.0], [5.0, 5.0, 0.0, 0.0], [5.0, 0.0, 0.0, 5.0]]
-    rows = [own["answers"][0] for own in _predicted([*ties, [0.0] * 4], gold)]
+    rows = _predicted([*ties, [0.0] * 4], gold)
     assert [(row["answer"], row["correct"]) for row in rows] == [(TIE, False)] * 5
 
 
 def test_equal_scores_of_one_answer_are_that_answer():
     logits = [[0.0, 5.0, 5.0, 1.0], [7.0, 5.0, 5.0, 5.0], [7.0, 5.0, 8.0, 5.0]]
-    rows = [own["answers"][0] for own in _predicted(logits, gold=True)]
-    found = [(row["answer"], row["correct"]) for row in rows]
+    found = [(row["answer"], row["correct"]) for row in _predicted(logits, gold=True)]
     assert found == [("Yes", True), ("", False), ("Yes", True)]
-
-
-def test_small_probabilities_do_not_vanish():
-    """Options at a probability that fp64 cannot hold still have a share each."""
-    (tables,) = _predicted([[2000.0, 1.0, -2000.0, 0.0]], gold=True)
-    shares = [row["relative_probability"] for row in tables["option_probabilities"]]
-    assert shares == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
 
 
 def test_the_organism_answers_and_is_marked(organism, prompts):
@@ -133,6 +138,15 @@ def test_the_organism_answers_and_is_marked(organism, prompts):
     ]
     assert (answers["predicted_token"] == answers["answer"]).all()
     assert (answers["positive_probability"] + answers["negative_probability"] > 0.95).all()
+
+
+def test_a_prompt_with_non_finite_scores_gets_an_error_and_the_others_do_not():
+    first, second = list(some_prompts(2))[:2]
+    model, broken = broken_by(first, second)
+    answers = interp.evaluate(model, [first, broken, second]).to_frame()
+    assert list(answers["error"]) == ["", "non-finite", ""]
+    assert answers["predicted_probability"].isna().tolist() == [False, True, False]
+    assert not answers["correct"][1]
 
 
 def test_measuring_leaves_the_model_as_it_was(prompts):

@@ -21,7 +21,6 @@ from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_batch, read_all
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
-from tests.support.hooks import hooked
 from tests.support.organisms import DECODERS
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -70,12 +69,6 @@ def read_in_parts(model, prompts, *, batch_tokens=2048):
     return in_order(found), sharing
 
 
-def all_logits(model, prompts, batch_tokens):
-    """Logits of each prompt, read batch after batch."""
-    budget, answers = TokenBudget(batch_tokens), AnswerTokenizer(model)
-    return read_all(model, prompts, answers, budget, read=lambda found: list(found.logits))
-
-
 def largest_difference(model, prompts, **options):
     """Largest difference of a logit."""
     logits, sharing = read_in_parts(model, prompts, **options)
@@ -97,6 +90,13 @@ def test_the_difference_is_rounding(kind, phrasings):
     logits, _ = read_in_parts(model, tokenize(model, phrasings))
     whole = read_whole(model, tokenize(model, phrasings))
     torch.testing.assert_close(logits, whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_float64_with_eager_attention_needs_no_padding(kind, phrasings):
+    model = tiny_model(kind, dtype=torch.float64, attn="eager")
+    assert not model.allows_padding
+    assert largest_difference(model, tokenize(model, phrasings)) < 1e-6
 
 
 @pytest.mark.quick(4)
@@ -172,7 +172,13 @@ def test_any_prompts_agree_under_any_budget(token_ids, batch_tokens, pass_tokens
         patch.setattr(layout, "PASS_TOKENS", pass_tokens)
         logits, _ = read_in_parts(model, prompts, batch_tokens=batch_tokens)
         with model.measuring():
-            continued = all_logits(model, prompts, batch_tokens)
+            continued = read_all(
+                model,
+                prompts,
+                AnswerTokenizer(model),
+                TokenBudget(batch_tokens),
+                read=lambda predictions: list(predictions.logits),
+            )
     whole = read_whole(model, prompts)
     torch.testing.assert_close(logits, whole, rtol=0, atol=1e-12)
     torch.testing.assert_close(torch.stack(continued), whole, rtol=0, atol=1e-12)
@@ -209,8 +215,13 @@ def test_no_more_than_the_budget_is_held(batch_tokens, phrasings, monkeypatch):
 def test_fewer_than_half_of_the_tokens_are_read(phrasings):
     model = make_tiny("llama", byte_level())
     read = []
-    with hooked(model.hf.get_input_embeddings(), "in", lambda ids: read.append(ids.numel())):
+    handle = model.hf.get_input_embeddings().register_forward_pre_hook(
+        lambda module, inputs: read.append(inputs[0].numel())
+    )
+    try:
         collect(bind(Evaluate(), model), phrasings)  # besides, evaluate tries a few replies
+    finally:
+        handle.remove()
     assert sum(read) < sum(map(len, tokenize(model, phrasings))) / 2
 
 
@@ -242,8 +253,19 @@ def test_what_the_last_batch_read_is_not_read_again():
     model = tiny_model("llama", dtype=torch.float64, attn="eager")
     assert len(list(shared_batches(model, prompts, batch_tokens=700))) == 4
     read = []
-    with hooked(model.hf.get_input_embeddings(), "in", lambda ids: read.append(ids.numel())):
-        found = all_logits(model, prompts, 700)
+    handle = model.hf.get_input_embeddings().register_forward_pre_hook(
+        lambda module, inputs: read.append(inputs[0].numel())
+    )
+    try:
+        found = read_all(
+            model,
+            prompts,
+            AnswerTokenizer(model),
+            TokenBudget(700),
+            read=lambda predictions: list(predictions.logits),
+        )
+    finally:
+        handle.remove()
     assert sum(read) == 100 + 4 * (50 + 5 * 5)
     whole = read_whole(model, prompts)
     torch.testing.assert_close(torch.stack(found), whole, rtol=0, atol=1e-12)
@@ -271,6 +293,14 @@ def test_one_prompt_and_prompts_that_share_nothing_are_read_whole():
         ((indices, batch),) = shared_batches(model, prompts, batch_tokens=2048)
         assert not isinstance(batch, SharedBatch)
         assert indices == list(range(len(prompts)))
+
+
+def test_identical_prompts_get_identical_answers(phrasings):
+    model = tiny_model("llama")
+    prompts = tokenize(model, [phrasings[0]] * 5)
+    ((_, batch),) = shared_batches(model, prompts, batch_tokens=2048)
+    assert [part.read for part in batch.parts] == [1]
+    assert largest_difference(model, prompts) < 1e-5
 
 
 def test_a_state_other_than_keys_and_values_is_not_handed_on(phrasings):

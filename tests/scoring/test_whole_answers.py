@@ -180,6 +180,15 @@ def test_every_reply_counts_for_the_option_with_the_longest_way(words):
         assert counted == ([] if expected is None else [expected])
 
 
+def test_forms_that_begin_alike_count_once():
+    model = make_tiny("llama", byte_level())
+    one, other = AnswerOption("New York", ("New York", "New York.")), CITIES[1]
+    alone = AnswerOption("New York", ("New York",))
+    both = interp.evaluate(model, prompts_with(one, other)).option_probabilities
+    single = interp.evaluate(model, prompts_with(alone, other)).option_probabilities
+    assert both.equals(single)
+
+
 def test_options_with_the_same_tokens_are_refused():
     tokenizer = byte_level()
     model = make_tiny("llama", tokenizer)

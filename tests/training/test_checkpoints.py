@@ -30,8 +30,12 @@ def test_the_last_whole_checkpoint_is_found(tmp_path):
     assert last_whole(tmp_path) is None
     for step in (9, 10):
         checkpoint(tmp_path, step)
-    checkpoint(tmp_path, 11, whole=False)  # was being written
     assert last_whole(tmp_path) == (10, tmp_path / "checkpoint-10")
+
+
+def test_one_that_was_being_written_does_not_count(tmp_path):
+    whole, _ = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2, whole=False)
+    assert last_whole(tmp_path) == (1, whole)
 
 
 def test_checkpoints_of_a_folder_that_was_taken_are_removed(tmp_path):
