@@ -169,12 +169,7 @@ class ExplainedPrompt:
             # torch does not annotate `apply`, which mypy takes for our class's own.
             values: Tensor = _Differentiated.apply(embeddings, self)  # type: ignore[no-untyped-call]
             return values
-        return torch.cat(self._passes(embeddings, self.value))
-
-    def values_and_gradients(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
-        """The target of each row, and its gradient with respect to the row."""
-        pairs = self._passes(embeddings, self._value_and_gradient)
-        return torch.cat([value for value, _ in pairs]), torch.cat([own for _, own in pairs])
+        return torch.cat(self.passes(embeddings, self.value))
 
     @cached_property
     def game(self) -> SegmentGame:
@@ -196,9 +191,8 @@ class ExplainedPrompt:
         own = scores[:, self.batch.unpadded(0)]
         return float(own.double().sum() - difference.double().sum())
 
-    def _passes(
-        self, embeddings: Embeddings, run: Callable[[Embeddings], _Result]
-    ) -> list[_Result]:
+    def passes(self, embeddings: Embeddings, run: Callable[[Embeddings], _Result]) -> list[_Result]:
+        """The result of `run` for the rows of each pass within the budget."""
         width = self.batch.token_ids.shape[1]
         chunks = in_chunks(
             range(len(embeddings)),
@@ -209,7 +203,8 @@ class ExplainedPrompt:
         return [result for _, result in chunks]
 
     @torch.enable_grad()
-    def _value_and_gradient(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
+    def value_and_gradient(self, embeddings: Embeddings) -> tuple[Values, Embeddings]:
+        """The target of each row, and its gradient with respect to the row, from one pass."""
         rows = embeddings.detach().requires_grad_()
         values = self.value(rows)
         # The value of each row depends only on that row.
@@ -222,9 +217,10 @@ class _Differentiated(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, embeddings: Tensor, explained: ExplainedPrompt) -> Tensor:
-        values, gradients = explained.values_and_gradients(embeddings)
-        ctx.save_for_backward(gradients)
-        return values
+        pairs = explained.passes(embeddings, explained.value_and_gradient)
+        values, gradients = zip(*pairs, strict=True)
+        ctx.save_for_backward(torch.cat(gradients))
+        return torch.cat(values)
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:

@@ -108,25 +108,17 @@ class Intervention:
         return own.along(wanted - own.coordinates(streams))
 
 
-@dataclass(frozen=True, slots=True)
-class Placebo:
-    """Random directions instead of those of an intervention, with the norms of its changes."""
+def placebo(seed: int, norms: Float[Tensor, " token"], like: Streams) -> Streams:
+    """What a placebo adds to the streams behind each layer: random directions of these norms."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(like.shape, generator=generator, dtype=torch.float64)
+    units = drawn / drawn.norm(dim=1, keepdim=True)
+    change: Tensor = norms[:, None] * units.to(like.device)
+    return change
 
-    of: Intervention
-    seed: int
 
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """The tokens that are changed."""
-        return self.of.positions
-
-    def change(self, norms: Float[Tensor, " token"], like: Streams) -> Streams:
-        """What is added to the streams behind each layer, given the norms of the changes there."""
-        generator = torch.Generator().manual_seed(self.seed)
-        drawn = torch.randn(like.shape, generator=generator, dtype=torch.float64)
-        units = drawn / drawn.norm(dim=1, keepdim=True)
-        change: Tensor = norms[:, None] * units.to(like.device)
-        return change
+_Row = tuple[Intervention, int | None]
+"""An intervention, or the placebo with a seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +141,15 @@ def intervene(
     """
     # A placebo follows its intervention, whose changes' norms it takes.
     order = sorted(range(len(interventions)), key=lambda i: min(interventions[i].directions))
-    rows: list[Intervention | Placebo] = []
-    for index in order:
-        own = interventions[index]
-        rows += [own, *(Placebo(own, seed) for seed in own.seeds)]
+    rows: list[_Row] = [
+        (own, seed)
+        for own in (interventions[index] for index in order)
+        for seed in (None, *own.seeds)
+    ]
     layers = sorted({layer for own in interventions for layer in own.directions})
     keys = [("resid_post", layer) for layer in layers]
     base, metrics = engine.run_edited(
-        pair, keys, rows, _Edits(model), first=lambda row: min(row.positions)
+        pair, keys, rows, partial(_edits, model, {}), first=lambda row: min(row[0].positions)
     )
     left, found = iter(metrics), {}
     for index in order:
@@ -165,51 +158,45 @@ def intervene(
     return Outcomes(base, tuple(own for own, _ in each), tuple(drawn for _, drawn in each))
 
 
-class _Edits:
-    """The edits of passes whose rows are interventions and placebos."""
+_Norms = dict[tuple[int, int], Float[Tensor, " token"]]
+"""The norms of changes, by identity of the intervention, and layer."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._norms: dict[tuple[int, int], Float[Tensor, " token"]] = {}
-        """By identity of the intervention, and layer."""
 
-    def __call__(
-        self, passes: PairPasses, rows: Sequence[Intervention | Placebo], start: int
-    ) -> list[LocatedEdit]:
-        """The edits of one pass, which begins at token `start`."""
-        layers = {layer for row in rows for layer in _of(row).directions}
-        edits: list[LocatedEdit] = []
-        for layer in sorted(layers):
-            place = locate(self._model, "resid_post", layer)
-            values = passes.base.values["resid_post", layer]
-            # In an encoder, and for streams side by side, as the edits see them.
-            unchanged = values.reshape(1, len(passes.pair.base) - passes.pair.shared, -1)[0]
-            edits.append((place, partial(self._changed, layer, rows, start, unchanged)))
-        return edits
+def _edits(
+    model: Model, norms: _Norms, passes: PairPasses, rows: Sequence[_Row], start: int
+) -> list[LocatedEdit]:
+    """The edits of one pass, which begins at token `start`."""
+    edits: list[LocatedEdit] = []
+    for layer in sorted({layer for own, _ in rows for layer in own.directions}):
+        values = passes.base.values["resid_post", layer]
+        # In an encoder, and for streams side by side, as the edits see them.
+        unchanged = values.reshape(1, len(passes.pair.base) - passes.pair.shared, -1)[0]
+        edit = partial(
+            _changed, norms=norms, layer=layer, rows=rows, start=start, unchanged=unchanged
+        )
+        edits.append((locate(model, "resid_post", layer), edit))
+    return edits
 
-    def _changed(
-        self,
-        layer: int,
-        rows: Sequence[Intervention | Placebo],
-        start: int,
-        unchanged: Streams,
-        tensor: Float[Tensor, "row tokens width"],
-    ) -> Float[Tensor, "row tokens width"]:
-        patched = tensor.clone()
-        for number, row in enumerate(rows):
-            own = _of(row)
-            if layer not in own.directions:
-                continue
-            at = torch.tensor(row.positions, device=tensor.device)
+
+def _changed(
+    tensor: Float[Tensor, "row tokens width"],
+    *,
+    norms: _Norms,
+    layer: int,
+    rows: Sequence[_Row],
+    start: int,
+    unchanged: Streams,
+) -> Float[Tensor, "row tokens width"]:
+    """The streams behind a layer with the changes of each row, whose norms are noted."""
+    patched = tensor.clone()
+    for number, (own, seed) in enumerate(rows):
+        if layer in own.directions:
+            at = torch.tensor(own.positions, device=tensor.device)
             streams = tensor[number, at - start]
-            if isinstance(row, Placebo):
-                change = row.change(self._norms[id(own), layer], streams)
-            else:
+            if seed is None:
                 change = own.change(layer, streams, unchanged[at])
-                self._norms[id(own), layer] = change.norm(dim=1)
+                norms[id(own), layer] = change.norm(dim=1)
+            else:
+                change = placebo(seed, norms[id(own), layer], streams)
             patched[number, at - start] = (streams.double() + change).to(streams.dtype)
-        return patched
-
-
-def _of(row: Intervention | Placebo) -> Intervention:
-    return row.of if isinstance(row, Placebo) else row
+    return patched

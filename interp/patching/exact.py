@@ -160,8 +160,6 @@ class ExactRows(ABC):
             for cell in cells:
                 for position in patched_positions(passes.pair, cell, layers=self.layers_read):
                     places[cell.site, cell.layer].append((row, position, cell.head or 0))
-        if not places:
-            return [passes.metrics[0]] * len(sets)
         written = {key: self._activations(passes, key)[1] for key in places}
         return self._run_places(passes, written, places, rows=len(sets))
 
@@ -213,13 +211,13 @@ class ExactRows(ABC):
             )
         return self._run(passes, edits, rows=rows, start=start)
 
-    @abstractmethod
     def _start(self, first: int) -> int:
         """The first token that a forward pass must read if `first` is the first patched token."""
+        return 0
 
-    @abstractmethod
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
         """A context in which passes return the logits of a pair's answers."""
+        return nullcontext()
 
     @abstractmethod
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
@@ -371,12 +369,6 @@ def answered_from(
 
 class WholeGrid(ExactRows):
     """The native backend for encoders; logits are the model's own, in its data type."""
-
-    def _start(self, first: int) -> int:
-        return 0
-
-    def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
         passes = []

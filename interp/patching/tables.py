@@ -44,7 +44,7 @@ def pair_row(
         "base_metric": metrics.base,
         "source_metric": metrics.source,
         "recognized": all(
-            prefers(metric, prompt.prompt.answer.gold == positive)
+            metric > 0 if prompt.prompt.answer.gold == positive else metric < 0
             for metric, prompt in ((metrics.base, base), (metrics.source, source))
         ),
     }
@@ -119,11 +119,6 @@ def normalized(effect: float, *, base: float, source: float) -> float:
     gap = source - base
     # Adding zero turns minus zero (no effect divided by a negative gap) into zero.
     return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan
-
-
-def prefers(metric: float, positive: bool) -> bool:
-    """Whether a metric prefers the positive answer (or the negative, if `positive` is false)."""
-    return metric > 0 if positive else metric < 0
 
 
 def flips(metric: float, base: float) -> bool:

@@ -223,11 +223,8 @@ class AnswerTokenizer:
         fixed = fixed_answers(self._model, option)
         if fixed is not None:
             return fixed
-        for form in option.forms:
-            if not form.strip():
-                raise self._problem(option, f"the form {form!r} encodes to nothing")
-        written = (self._ways(end, openings, form) for form in option.forms)
-        tokens = dict.fromkeys(tokens[0] for form in written for tokens in form)
+        written = self._written(option, openings, end)
+        tokens = dict.fromkeys(way.tokens[0] for way in written if self._shows(way.tokens))
         if not tokens:
             raise self._problem(option, "every form begins with a white-space token")
         return tuple(tokens)
@@ -238,12 +235,8 @@ class AnswerTokenizer:
         There is one for each of the `openings`, but none that begins with a white-space token, such
         as the "▁" that some tokenizers put before every word.
         """
-        return self._ways(chat, self.openings(chat), form)
-
-    def _ways(
-        self, chat: ChatText, openings: tuple[str, ...], form: str
-    ) -> tuple[tuple[int, ...], ...]:
-        return tuple(way for way in self._texts(chat, openings, form) if self._shows(way))
+        texts = self._texts(chat, self.openings(chat), form)
+        return tuple(way for way in texts if self._shows(way))
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """The strings that may come between a prompt and its answer, starting with the most likely.

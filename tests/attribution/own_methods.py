@@ -8,9 +8,7 @@ from pydantic import Field
 
 from interp.attribution.method import SegmentScores
 from interp.attribution.registry import Method
-from interp.attribution.targets import log_odds
 from interp.options import Options
-from interp.reading.tokens import tokenize
 
 
 def described(name, implementation):
@@ -76,21 +74,6 @@ class LeaveOneOut:
 
 def neither(model):
     return object()
-
-
-@torch.no_grad()
-def left_out_by_hand(model, prompt):
-    (tokenized,) = tokenize(model, [prompt])
-    embeddings = model.hf.get_input_embeddings()(torch.tensor([tokenized.token_ids]))
-    whole = model.hf(inputs_embeds=embeddings).logits[:, -1]
-    token = whole.argmax(-1)
-    scores = {}
-    for name, (start, end) in tokenized.segments.items():
-        without = embeddings.clone()
-        without[:, start:end] = 0.0
-        logits = model.hf(inputs_embeds=without).logits[:, -1]
-        scores[name] = float(log_odds(whole, token) - log_odds(logits, token))
-    return scores
 
 
 class Powers(Options):

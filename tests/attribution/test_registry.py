@@ -9,11 +9,10 @@ import pytest
 import interp
 import interp.attribution.methods
 from interp.attribution import registry
-from interp.attribution.registry import ATTRIBUTION, DEFAULT_METHODS, find_method, method_names
+from interp.attribution.registry import find_method, method_names
 from interp.cli.listings import listing
 from interp.errors import UserError
 from interp.measurements.specs import Attribute
-from tests.attribution import own_methods
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -37,18 +36,6 @@ def test_every_file_of_methods_is_registered():
     files = {file.stem for file in Path(interp.attribution.methods.__file__).parent.glob("*.py")}
     modules = {find_method(name).implementation.partition(":")[0] for name in method_names()}
     assert files - {"__init__"} == {module.rpartition(".")[2] for module in modules}
-
-
-def test_the_default_methods_are_methods():
-    assert tuple(map(ATTRIBUTION.label, DEFAULT_METHODS)) == DEFAULT_METHODS
-
-
-def test_a_method_is_refused_before_any_model():
-    with pytest.raises(UserError, match=r"'captum:oclusion'.*captum:occlusion"):
-        Attribute(methods=["attention", "captum:oclusion"])
-    with pytest.raises(UserError, match="method") as refused:
-        Attribute(methods=[])
-    assert {*DEFAULT_METHODS, "input_gradient"} <= {*re.findall(r"[\w:]+", str(refused.value))}
 
 
 @pytest.fixture
@@ -85,16 +72,6 @@ def test_a_method_of_another_package_stands_beside_the_toolkits(own):
     assert "leave_one_out_mean_ratio" in result.summary()
 
 
-def test_a_segments_score_is_what_leaving_it_out_changes(own):
-    own(leave_one_out="LEAVE_ONE_OUT")
-    model, prompts = tiny_model("llama"), some_prompts(1)[:1]
-    rows = interp.attribute(model, prompts, methods=["leave_one_out"], batch_tokens=1).to_frame()
-    expected = own_methods.left_out_by_hand(model, prompts[0])
-    np.testing.assert_allclose(
-        rows.set_index("segment")["score"][list(expected)], list(expected.values()), atol=1e-5
-    )
-
-
 def test_a_method_of_another_package_has_options_of_its_own(own):
     own(power="POWER", embedding_norm="NORM")
     methods = ["power", "power:power=1", "power:power=1:halved=true", "embedding_norm"]
@@ -115,35 +92,27 @@ def test_a_method_of_another_package_has_options_of_its_own(own):
     assert re.search(r"`halved`: true.*false.*false\)", listing())
 
 
-def test_options_without_defaults_are_refused(own):
-    own(unset="UNSET", undeclared="UNDECLARED")
-    for name in ("unset", "undeclared"):
-        with pytest.raises(UserError, match=r"interp\.methods.*interp\.options\.Options"):
-            Attribute(methods=[name])
+METHOD = r".*interp\.methods.*interp\.attribution\.registry\.Method"
+OPTIONS = r"interp\.methods.*interp\.options\.Options"
 
 
-def test_an_entry_point_that_is_no_method_is_refused(own):
-    own(nothing="NOTHING", other="NORM", neither="NEITHER", nowhere="NOWHERE")
-    for name in ("nothing", "other"):
-        with pytest.raises(
-            UserError, match=rf"'{name}'.*interp\.methods.*interp\.attribution\.registry\.Method"
-        ):
-            find_method(name)
-    with pytest.raises(UserError, match=r"'neither'.*object.*SharedPass"):
-        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
-    with pytest.raises(UserError, match=r"'nowhere'.*own_methods:Nowhere.*'Nowhere'"):
-        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["nowhere"])
-
-
-def test_a_method_that_does_not_name_what_it_reads_is_told(own):
-    own(forgetful="FORGETFUL")
-    with pytest.raises(LookupError, match=r"input_gradient.*needs"):
-        interp.attribute(tiny_model("llama"), some_prompts(1), methods=["forgetful"])
-
-
-@pytest.mark.parametrize(("name", "needs"), [("tupled", "a tuple"), ("misnamed", "a frozenset")])
-def test_needs_that_are_none_are_named(own, name, needs):
-    own(tupled="TUPLED", misnamed="MISNAMED")
-    with pytest.raises(UserError, match=rf"'{name}'.*{needs}.*frozenset.*attention_rows") as error:
+@pytest.mark.parametrize(
+    ("name", "attribute", "problem"),
+    [
+        ("nothing", "NOTHING", f"'nothing'{METHOD}"),
+        ("other", "NORM", f"'other'{METHOD}"),
+        ("unset", "UNSET", OPTIONS),
+        ("undeclared", "UNDECLARED", OPTIONS),
+        ("neither", "NEITHER", r"'neither'.*object.*SharedPass"),
+        ("nowhere", "NOWHERE", r"'nowhere'.*own_methods:Nowhere.*'Nowhere'"),
+        ("forgetful", "FORGETFUL", r"input_gradient.*needs"),
+        ("tupled", "TUPLED", r"'tupled'.*a tuple.*frozenset.*attention_rows"),
+        ("misnamed", "MISNAMED", r"'misnamed'.*a frozenset.*frozenset.*attention_rows"),
+    ],
+)
+def test_what_is_no_method_is_refused(own, name, attribute, problem):
+    own(**{name: attribute})
+    error = LookupError if name == "forgetful" else UserError
+    with pytest.raises(error, match=problem) as told:
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=[name])
-    assert "\n" not in str(error.value)
+    assert "\n" not in str(told.value)

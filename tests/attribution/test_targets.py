@@ -88,8 +88,9 @@ def test_the_first_token_of_a_free_text_may_be_attributed_and_has_no_contrast():
     batch, predictions = predicted([prompt], logits, [(4,)])
     assert attributed_tokens("gold", batch, predictions) == [Attributed((4,))]
     assert attributed_tokens("predicted", batch, predictions) == [Attributed((3,))]
-    with pytest.raises(UserError, match=r"/sum\b.*predicted.*gold"):
-        attributed_tokens("contrast", batch, predictions)
+    for target in ("contrast", "margin"):
+        with pytest.raises(UserError, match=r"/sum\b.*predicted.*gold"):
+            attributed_tokens(target, batch, predictions)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,10 +107,3 @@ def test_a_margin_is_the_models_own_answer_against_the_other(seed, named):
     assert (found.own, found.other) == tuple(by_name[name] for name in likeliest[:2])
     own, other = (math.log(total[name]) for name in likeliest[:2])
     assert float(objective("margin", batch, predictions)) == pytest.approx(own - other, abs=1e-5)
-
-
-def test_an_answer_without_another_has_no_margin():
-    (prompt, *_) = numbers.prompts(seed=0, data=None)
-    batch, predictions = predicted([prompt], torch.zeros(1, 6), [(0,)])
-    with pytest.raises(UserError, match=r"/sum\b.*predicted.*gold"):
-        attributed_tokens("margin", batch, predictions)

@@ -138,6 +138,7 @@ def test_verdicts(tables):
     shown = wide.set_index("method")["n"]
     assert shown[KNOWS].startswith("1.00 [0.") and shown[KNOWS].endswith("1.00] trust")
     assert shown[GUESSES].endswith(" refuted")
+    assert verdict_table(metrics, checks.assign(used=False), differences).empty
 
 
 def of_two_models(metrics, **changed):
@@ -186,14 +187,11 @@ def test_none_of_several_equal_methods_is_called_the_best(judged, metrics):
     chance = metrics["value"].where(metrics["method"] == RANDOM, 1.0)
     rows = metrics.assign(value=chance, low=np.nan, high=np.nan)
     table, figure = screen(judged, of_two_models(rows).query("model == 'm'")).items
+    one = screen(judged, of_two_models(metrics).query("model == 'm'")).sentences
+    assert one and "every" not in " ".join(one)
     label = table.frame.set_index("number")["label"]
     assert label["best control"] == label["best that uses only the model"] == "2 alike:"
     assert label["random order"] == "" and "95%" not in figure.note
-
-
-def test_one_model_is_not_called_every_model(judged, metrics):
-    first = screen(judged, of_two_models(metrics).query("model == 'm'"))
-    assert first.sentences and "every" not in " ".join(first.sentences)
 
 
 @pytest.mark.parametrize(("clusters", "untested"), [(9, 1), (10, 0)])
@@ -214,21 +212,13 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     void = checks.set_index("metric")["void"]
     ratios = {"nc", "ns", "cpr", "cpr_of_means", "cmd"}
     assert set(void.index[void]) == ratios == set(metrics.loc[metrics["void"], "metric"])
+    notes = difference_table(judgements).set_index("metric")["note"]
+    assert notes[sorted(ratios)].str.startswith("void").all()
     assert set(verdict_table(metrics, checks, NONE)["metric"]) == {"top_segment"}
     own = ModelResults("m", (), metrics, checks, NONE, NONE, NONE, "")
     wide = _wide(own).set_index("contender")
     assert (wide.loc[[KNOWS, GUESSES], sorted(ratios)] == "void").all(axis=None)
     assert "void" not in {*wide.loc[[ORACLE, REVERSED], "nc"], wide.loc[KNOWS, "lds"]}
-
-
-def test_void_metrics_compare_no_methods():
-    judgement = judge(trials_of(made_up()))[0]
-    values = judgement.values.copy()
-    oracle, reversed_ = (judgement.contenders.index((own, CONTROL)) for own in (ORACLE, REVERSED))
-    values[oracle] = values[reversed_]
-    rows = difference_table([replace(judgement, values=values)])
-    assert rows[["low", "high", "p"]].isna().all(axis=None)
-    assert rows["note"].str.startswith("void").all()
 
 
 def test_controls_and_random_weights_are_warned_of(judged, metrics):
@@ -319,12 +309,6 @@ def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
     assert "random order" in check_table(judge(turned))["problem"][4]
 
 
-def test_no_verdict_without_a_metric_that_can_be_used(tables):
-    metrics, checks, differences = tables
-    nothing = verdict_table(metrics, checks.assign(used=False), differences)
-    assert nothing.empty
-
-
 def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     trials, _ = judged
     shares = shares_of("m", trials)
@@ -362,42 +346,23 @@ def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
     methods = {contender.method for contender in trials.contenders}
     assert KNOWS_TOO not in methods
     assert Contender(GUESSES, "mean") in trials.contenders
+    assert trials_of(replace(tables, segment_scores=tables.segment_scores.iloc[:0])) == []
 
 
-def test_a_model_without_any_score_yet_has_nothing_to_judge():
-    tables = made_up(prompts=2)
-    none = tables.segment_scores.iloc[:0]
-    assert trials_of(replace(tables, segment_scores=none)) == []
-
-
-def test_planted_segments_are_hit_or_missed():
+def test_planted_segments_are_hit_or_missed_and_decide_whatever_the_effects():
     tables = made_up(prompts=30, clusters=5)
     ids = tables.prompts["prompt_id"]
-    planted = pd.Series(1.0, index=ids)
-    (trials,) = trials_of(replace(tables, planted=planted))
-    judgements = judge([trials])
-    rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
+    for planted in (0.0, 1.0):
+        own = replace(tables, planted=pd.Series(planted, index=ids))
+        (trials,) = trials_of(own)
+        assert shares_of("m", [trials])["decides"].eq(planted).all()
+    rows = metric_table(judge([trials])).query("metric == 'planted'").set_index("method")
     # Hits are the prompts in which the second premise has the larger effect.
     shapley = np.abs(trials.shapley)
     assert rows.loc[ORACLE, "value"] == pytest.approx((shapley[:, 1] > shapley[:, 0]).mean())
     assert rows.loc[RANDOM, "value"] == 0.5
-
-
-def test_effects_are_those_of_other_instances_alone():
-    own = made_up(prompts=3)
-    values = own.coalition_values
-    deleted = values.assign(donor_kind="deletion", values=[[9.0]] * len(values))
-    (plain,) = trials_of(own)
-    (more,) = trials_of(replace(own, coalition_values=pd.concat([values, deleted])))
-    np.testing.assert_array_equal(more.values, plain.values)
-
-
-def test_what_was_planted_decides_whatever_the_effects():
-    tables = made_up(prompts=12)
-    ids = tables.prompts["prompt_id"]
-    for planted in (0.0, 1.0):
-        own = trials_of(replace(tables, planted=pd.Series(planted, index=ids)))
-        assert shares_of("m", own)["decides"].eq(planted).all()
+    compared = metric_table(judge(trials_of(replace(own, ratio=None))))
+    assert compared.query("metric == 'planted'")["value"].isna().all()
 
 
 def test_prompts_whose_compared_effects_are_weak_have_no_exact_share(judged):
@@ -415,13 +380,6 @@ def test_who_has_no_value_on_some_model_has_no_lowest_value(metrics):
     assert KNOWS not in set(found["method"]) and GUESSES in set(found["method"])
     items = worst_items(both.assign(void=False))
     assert items[0].frame["model"].isin(["m", "n"]).all() and worst_items(both[:9]) == ()
-
-
-def test_nothing_is_planted_where_no_segments_are_compared():
-    tables = made_up(prompts=4)
-    planted = pd.Series(1.0, index=tables.prompts["prompt_id"])
-    rows = metric_table(judge(trials_of(replace(tables, planted=planted, ratio=None))))
-    assert rows.query("metric == 'planted'")["value"].isna().all()
 
 
 def test_the_reversed_oracle_has_the_same_sizes_the_other_way_round(judged):
@@ -456,10 +414,12 @@ def test_scores_of_some_prompts_are_untested_by_a_metric_that_is_unfit_there(tab
     assert set(found[1]) == {UNTESTED}
 
 
-def test_the_value_is_the_mean_over_donors():
+def test_values_are_means_over_donors_of_other_instances_alone():
     tables = made_up(prompts=2, donors=3)
-    (trials,) = trials_of(tables)
-    rows = tables.coalition_values.set_index(["prompt_id", "coalition"])["values"]
+    values = tables.coalition_values
+    deleted = values.assign(donor_kind="deletion", values=[[9.0]] * len(values))
+    (trials,) = trials_of(replace(tables, coalition_values=pd.concat([values, deleted])))
+    rows = values.set_index(["prompt_id", "coalition"])["values"]
     expected = [[np.mean(rows[name, place]) for place in range(8)] for name in ("p0", "p1")]
     np.testing.assert_allclose(trials.values, expected)
 

@@ -15,24 +15,23 @@ from tests.support.tiny import tiny_model
 
 
 def test_the_clean_prompt_comes_first_whatever_the_order():
-    prompts = list(some_prompts(12))
-    for order in (prompts, prompts[::-1], prompts[::2] + prompts[1::2]):
+    prompts = some_prompts(12)
+    for order in (prompts, prompts[::-1], [*prompts[::2], *prompts[1::2]]):
         arranged = in_pairs(order, clean="rulebreaker")
         for clean, corrupt in zip(arranged[::2], arranged[1::2], strict=True):
             assert clean.pair_id == corrupt.pair_id
             assert (clean.side, corrupt.side) == ("rulebreaker", "non_rulebreaker")
-
-
-def test_a_prompt_set_stays_one():
-    prompts = some_prompts(12)
     arranged = in_pairs(prompts, clean="non_rulebreaker")
     assert type(arranged) is type(prompts)
     assert sorted(arranged.numbers) == sorted(prompts.numbers)
-    assert arranged[0].side == "non_rulebreaker"
+    assert arranged[0].side == in_pairs(list(prompts[:4])[::-1])[0].side == "non_rulebreaker"
 
 
-def test_by_default_the_first_prompts_side_is_clean():
-    assert in_pairs(list(some_prompts(2))[::-1])[0].side == "non_rulebreaker"
+def in_threes():
+    """Pairs with a third side."""
+    third = EXAMPLE[EXAMPLE["side"] == "follows"].assign(side="third", gold="No")
+    third["premise2"] = third["premise2"].str.replace(" is ", " is not ")
+    return interp.read_pairs(pd.concat([EXAMPLE, third]).sort_values("pair", kind="stable"))
 
 
 def changed(**change):
@@ -42,24 +41,38 @@ def changed(**change):
 
 
 @pytest.mark.parametrize(
-    ("prompts", "message"),
+    ("prompts", "options", "message"),
     [
-        (lambda: [], r"prompts; .*pair"),
-        (lambda: list(some_prompts(2))[:3], r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)"),
+        (lambda: [], {}, r"prompts; .*pair"),
+        (
+            lambda: list(some_prompts(2))[:3],
+            {},
+            r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)",
+        ),
         (
             lambda: changed(side="rulebreaker"),
+            {},
             r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)",
         ),
         (
             lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}),
+            {},
             r"'RULEBREAKER_0012630/infer-tf'.*identical",
         ),
-        (lambda: changed(answer=yes_no()), r"'RULEBREAKER_0012630/infer-tf'.*True/False.*Yes/No"),
+        (
+            lambda: changed(answer=yes_no()),
+            {},
+            r"'RULEBREAKER_0012630/infer-tf'.*True/False.*Yes/No",
+        ),
+        (lambda: some_prompts(2), {"clean": "good"}, r"'good'.*\brulebreaker, non_rulebreaker"),
+        (in_threes, {}, "--sides follows"),
+        (in_threes, {"sides": ["follows", "fourth"]}, r"'fourth'.*follows, does_not, third"),
+        (in_threes, {"sides": ["follows", "does_not"], "clean": "third"}, "'third'"),
     ],
 )
-def test_what_is_no_pair_is_refused(prompts, message):
+def test_what_is_no_pair_is_refused(prompts, options, message):
     with pytest.raises(UserError, match=message):
-        in_pairs(prompts())
+        in_pairs(prompts(), **options)
 
 
 @pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 2]])
@@ -67,11 +80,6 @@ def test_a_measurement_refuses_prompts_that_do_not_stand_pair_by_pair(order):
     prompts = list(some_prompts(2))
     with pytest.raises(UserError, match=r"interp\.patching\.pairs"):
         bind(Patch(), tiny_model("llama"))([prompts[index] for index in order])
-
-
-def test_an_unknown_clean_side_is_refused():
-    with pytest.raises(UserError, match=r"'good'.*\brulebreaker, non_rulebreaker"):
-        in_pairs(some_prompts(2), clean="good")
 
 
 IDS = [f"pair {number}" for number in range(20_000)]
@@ -89,13 +97,6 @@ def test_a_larger_share_checks_the_same_pairs_and_more():
     assert few < many
 
 
-def in_threes():
-    """Pairs with a third side."""
-    third = EXAMPLE[EXAMPLE["side"] == "follows"].assign(side="third", gold="No")
-    third["premise2"] = third["premise2"].str.replace(" is ", " is not ")
-    return interp.read_pairs(pd.concat([EXAMPLE, third]).sort_values("pair", kind="stable"))
-
-
 @pytest.mark.parametrize("spec", [Patch, Edges, Circuits])
 def test_two_of_three_sides_are_patched_the_first_named_is_clean(spec):
     prompts = spec(sides=["third", "follows"]).arranged(in_threes())
@@ -105,22 +106,10 @@ def test_two_of_three_sides_are_patched_the_first_named_is_clean(spec):
     assert prompts[0].side == "follows"
 
 
-def test_three_sides_are_refused_with_the_way_out():
-    with pytest.raises(UserError, match="--sides follows"):
-        in_pairs(in_threes())
-
-
 @pytest.mark.parametrize("sides", [["follows"], ["a", "a"], ["a", "b", "c"], []])
 def test_other_than_two_different_sides_are_refused(sides):
     with pytest.raises(UserError, match=r"sides.*\b\w+; "):
         Patch(sides=sides)
-
-
-def test_an_unknown_side_and_a_clean_side_that_is_not_taken_are_refused():
-    with pytest.raises(UserError, match=r"'fourth'.*follows, does_not, third"):
-        in_pairs(in_threes(), sides=["follows", "fourth"])
-    with pytest.raises(UserError, match="'third'"):
-        in_pairs(in_threes(), sides=["follows", "does_not"], clean="third")
 
 
 def test_two_of_three_sides_give_the_effects_of_a_table_with_these_two():

@@ -84,9 +84,10 @@ def with_template(template, /, **chat):
             r"chat template.*reproducible",
         ),
         (
-            "{{ raise_exception('system prompt required') }}",
+            "{{ raise_exception('system\nprompt required') }}",
             r"chat template.*user message: system prompt",
         ),
+        ("{{ '\\ud800' }}{{ messages[0]['content'] }}", "a lone surrogate"),
         ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", r"\b200,000 characters.*\b100,000\b"),
         ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", r"chat template.*power"),
         (
@@ -166,17 +167,6 @@ def test_a_long_word_is_searched_for_marks_of_thoughts_in_time(goose):
     assert time.process_time() - start < 3
 
 
-def test_what_a_template_raises_is_told_on_one_line(goose):
-    with pytest.raises(UserError) as told:
-        write_chat(goose, with_template("{{ raise_exception('first\nsecond') }}"))
-    assert "first second" in str(told.value)
-
-
-def test_half_characters_are_refused(goose):
-    with pytest.raises(UserError, match="a lone surrogate"):
-        write_chat(goose, with_template("{{ '\\ud800' }}" + MESSAGE))
-
-
 def test_a_template_that_treats_one_message_otherwise_fails_that_prompt(goose):
     template = "{{ messages[0]['content'] | replace('goose', 'duck') }}"
     with pytest.raises(UserError, match=rf"chat template.*message.*{goose.id}\b"):
@@ -217,6 +207,8 @@ def test_templates_are_told_a_date_that_stays(goose):
     later = with_template(DATED, date="2026-02-03")
     assert write_chat(goose, later).text.startswith("03 Feb 2026, 3/02/26 Tuesday|")
     assert write_chat(goose, with_template(LLAMA32, date="2026-02-03")).text.startswith("03 Feb")
+    with pytest.raises(UserError, match=r"'yesterday'.* date .*\d{4}-\d\d-\d\d"):
+        ChatFormat(date="yesterday")
 
 
 @pytest.mark.parametrize("first", ["", "\n", "  \n ", "  {% if true %}\n{% endif %}"])
@@ -236,6 +228,8 @@ def test_a_system_prompt_stands_before_the_message(goose):
     chat = write_chat(goose, with_template(SYSTEM, system="Think."))
     assert chat.text == f"<system>Think.<user>{goose.text}"
     assert chat.text[chat.message_start :] == goose.text
+    chat = write_chat(goose, with_template(SYSTEM, template=False))
+    assert (chat.text, chat.templated) == (goose.text, False)
 
 
 def test_a_system_prompt_that_nothing_writes_is_refused(goose):
@@ -266,21 +260,11 @@ def test_without_a_template_a_system_prompt_is_a_paragraph_as_that_of_a_row(goos
         write_chat(both, dataclasses.replace(plain, chat=ChatFormat(system="Guess.")))
 
 
-def test_a_template_can_be_left_out(goose):
-    chat = write_chat(goose, with_template(SYSTEM, template=False))
-    assert (chat.text, chat.templated) == (goose.text, False)
-
-
-def test_a_date_that_is_none_is_refused():
-    with pytest.raises(UserError, match=r"'yesterday'.* date .*\d{4}-\d\d-\d\d"):
-        ChatFormat(date="yesterday")
-
-
 def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
     prompts = load_prompts(limit=2)
 
-    def ids(**chat):
-        model = with_template(DATED, **chat)
+    def ids(after="", /, **chat):
+        model = with_template(DATED + after, **chat)
         measurement = bind(Evaluate(), model)
         held = {"origin": {}, "data_hash": "0" * 64, "shards": ["0" * 32], "shard_prompts": 2}
         record = model_record(measurement, **held).chat
@@ -289,4 +273,4 @@ def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
         return [shard.id for shard in cut(measurement, prompts, tmp_path)]
 
     assert ids() == ids()
-    assert len({*ids(), *ids(date="2024-07-27"), *ids(template=False)}) == 3
+    assert len({*ids(), *ids("<a>"), *ids(date="2024-07-27"), *ids(template=False)}) == 4

@@ -78,6 +78,8 @@ def test_a_prompt_that_fails_alone_keeps_its_row():
     model, broken = broken_by(first)
     answers = interp.evaluate(model, [broken, first]).answers
     assert answers["error"].tolist() == ["non-finite", ""]
+    assert answers["predicted_probability"].isna().tolist() == [True, False]
+    assert not answers["correct"][0]
     with pytest.raises(UserError, match=r"all prompts .*llama .*embed_tokens"):
         interp.evaluate(model, [broken])
 

@@ -89,11 +89,6 @@ def test_what_a_template_does_not_write_is_refused(prompt):
         write_chat(behind(prompt, Messages("Think.")), in_style(template=refusing + TEMPLATE))
 
 
-def test_two_system_prompts_are_refused(prompt):
-    with pytest.raises(UserError, match=f"{prompt.id} .*\\bsystem message\\b"):
-        write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
-
-
 @pytest.mark.parametrize("make", [lambda: classifier("roberta"), lambda: text_to_text("t5")])
 def test_other_kinds_read_the_text_alone(make, prompt):
     with pytest.raises(UserError, match=f"prompt {prompt.id}; .*\\banswer prefix\\b"):
@@ -250,13 +245,3 @@ def test_a_segment_cannot_have_the_name_of_a_message(name, prompt):
     own = dataclasses.replace(behind(prompt, MESSAGES), segments={name: (0, 5)}, roles={})
     with pytest.raises(UserError, match=f"'{name}'"):
         tokenize(in_style(template=TEMPLATE), [own])
-
-
-def test_scores_fall_on_every_message(prompt):
-    model = in_style(template=TEMPLATE)
-    found = interp.attribute(model, [behind(prompt, MESSAGES)], methods=("input_gradient",))
-    scores = found.segment_scores.set_index("segment")
-    names = ["system_prompt", "shot1", "shot2", *prompt.segments, "answer_prefix"]
-    assert [name for name in scores.index if name != TEMPLATE_NAME] == names
-    assert (scores.loc[names, "share"] > 0).all()
-    assert scores["share"].sum() == pytest.approx(1, abs=1e-5)

@@ -37,12 +37,6 @@ def of(*pieces: str) -> PreTrainedTokenizerFast:
     )
 
 
-def texts(*pieces: str, among: str = "") -> list[str | None]:
-    """The pieces as text, in a vocabulary with these characters besides."""
-    tokenizer = of(*pieces, *(letter for letter in among if letter not in pieces))
-    return token_texts(tokenizer, tokenizer.convert_tokens_to_ids([*pieces]))
-
-
 @pytest.mark.parametrize("tokenizer", [byte_level, sentencepiece_style, large])
 def test_tokens_of_plain_text_join_to_the_text(tokenizer):
     own = tokenizer(None)
@@ -50,27 +44,25 @@ def test_tokens_of_plain_text_join_to_the_text(tokenizer):
     assert "".join(shown).strip() == PLAIN
 
 
-def test_characters_beyond_ascii_are_shown_as_themselves():
-    assert texts("If", "ĠZo", "Ã«", "Ċ", among="Ġ") == ["If", " Zo", "ë", "\n"]
-    assert texts("▁If", "▁Zo", "ë", "<0x0A>", among="▁") == [" If", " Zo", "ë", "\n"]
-
-
-def test_letters_of_a_language_are_no_spaces():
-    """Gemma has both signs, and its tokens were taken for those of a byte-level vocabulary."""
-    assert texts("▁Ġo", "Ċ", "▁the", "Ã«", among="Ġ▁") == [" Ġo", "Ċ", " the", "Ã«"]
-
-
-def test_a_text_without_a_space_is_text_too():
-    assert texts("ĉx", "Ċ", among="Ġ") == ["\tx", "\n"]
-
-
-def test_part_of_a_character_is_shown_as_its_byte():
-    assert texts("Ġa", "Ã", "«", among="Ġ") == [" a", "\\xc3", "\\xab"]
-
-
-def test_special_tokens_stay_as_they_are():
-    special = ["<|eot_id|>", "<｜begin▁of▁sentence｜>", "Ġa"]
-    assert texts(*special, among="Ġ") == ["<|eot_id|>", "<｜begin▁of▁sentence｜>", " a"]
+@pytest.mark.parametrize(
+    ("pieces", "among", "expected"),
+    [
+        (("If", "ĠZo", "Ã«", "Ċ"), "Ġ", ["If", " Zo", "ë", "\n"]),
+        (("▁If", "▁Zo", "ë", "<0x0A>"), "▁", [" If", " Zo", "ë", "\n"]),
+        # Gemma has both signs: letters of a language are no spaces.
+        (("▁Ġo", "Ċ", "▁the", "Ã«"), "Ġ▁", [" Ġo", "Ċ", " the", "Ã«"]),
+        (("ĉx", "Ċ"), "Ġ", ["\tx", "\n"]),
+        (("Ġa", "Ã", "«"), "Ġ", [" a", "\\xc3", "\\xab"]),  # parts of a character
+        (
+            ("<|eot_id|>", "<｜begin▁of▁sentence｜>", "Ġa"),
+            "Ġ",
+            ["<|eot_id|>", "<｜begin▁of▁sentence｜>", " a"],
+        ),
+    ],
+)
+def test_pieces_are_shown_as_text(pieces, among, expected):
+    tokenizer = of(*pieces, *(letter for letter in among if letter not in pieces))
+    assert token_texts(tokenizer, tokenizer.convert_tokens_to_ids([*pieces])) == expected
 
 
 @given(st.text(min_size=1))

@@ -28,17 +28,19 @@ def test_a_thought_held_apart_and_one_in_the_text_are_the_same(template):
         assert [*found.segments] == ["thought1", "thought2"]
 
 
-def test_a_mark_that_the_prompt_already_has_is_not_read_twice():
-    marks = marks_of(thinking_model(DEEPSEEK_R1, thinking="on"))
-    assert not marks.begin
-    found = stored_thought(marks, Output("a", f"<think>\n{TEXT}\n</think>\n\nYes"))
+@pytest.mark.parametrize(
+    ("template", "mark"),
+    [
+        (DEEPSEEK_R1, "<think>\n"),  # which the prompt already has
+        (QWEN3, ""),  # which the file lacks
+    ],
+)
+def test_a_mark_is_read_once_whoever_wrote_it(template, mark):
+    marks = marks_of(thinking_model(template, thinking="on"))
+    assert bool(marks.begin) == (template == QWEN3)
+    found = stored_thought(marks, Output("a", f"{mark}{TEXT}\n</think>\n\nYes"))
     assert found.written == marks.thought(TEXT).written
-
-
-def test_a_mark_that_the_file_lacks_is_the_templates():
-    marks = marks_of(thinking_model(QWEN3, thinking="on"))
-    found = stored_thought(marks, Output("a", f"{TEXT}\n</think>\n\nYes"))
-    assert found.written == marks.thought(TEXT).written
+    assert stored_thought(marks, Output("a", "Yes")) is None
 
 
 @pytest.mark.parametrize(
@@ -53,11 +55,6 @@ def test_a_mark_that_the_file_lacks_is_the_templates():
 def test_a_thought_without_an_end_has_not_ended(own):
     found = stored_thought(marks_of(thinking_model(QWEN3, thinking="on")), own)
     assert not found.ended and found.text == TEXT and not found.after
-
-
-def test_a_text_without_a_thought_has_none():
-    marks = marks_of(thinking_model(QWEN3, thinking="on"))
-    assert stored_thought(marks, Output("a", "Yes")) is None
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,6 @@ from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 SAID = "Paris is in France. So it follows."
 WRITE_THOUGHTS = ("Qwen3", "gpt-oss", "GLM-4.5", "Magistral")
 """Families whose templates write the thought of a last assistant turn."""
-SWITCHES = ("Qwen3", "SmolLM3", "GLM-4.5")
 
 
 @pytest.fixture(scope="module")
@@ -53,23 +52,6 @@ def answer_is_read_where_written(model, prompt, whole):
     ids = model.tokenizer(whole, add_special_tokens=False)["input_ids"]
     written = ids[len(model.tokenizer(text, add_special_tokens=False)["input_ids"])]
     return written in AnswerTokenizer(model)(read).of[option.name]
-
-
-@pytest.mark.parametrize("family", ["Qwen3", "SmolLM3", "GLM-4.5", "gpt-oss"])
-def test_off_reads_the_answer_where_the_own_turn_writes_it(family, prompt):
-    model = thinking_model(FAMILIES[family])
-    whole = told(model, prompt, prompt.answer.options[0].forms[0])
-    assert answer_is_read_where_written(model, prompt, whole)
-    assert ("no switch" in model.thinking_note) == (family not in SWITCHES)
-
-
-@pytest.mark.parametrize(
-    ("family", "empty"), [("DeepSeek-R1", "\n</think>\n\n"), ("Magistral", "[THINK][/THINK]")]
-)
-def test_off_writes_an_empty_thought_without_a_switch(family, empty, prompt):
-    model = thinking_model(FAMILIES[family])
-    assert write_chat(prompt, model).text == told(model, prompt, generation=True) + empty
-    assert f"directly after {empty!r}" in model.thinking_note
 
 
 @pytest.mark.parametrize("family", WRITE_THOUGHTS)

@@ -10,7 +10,7 @@ import interp
 from interp.errors import UserError
 from interp.models.families.settings import short_length
 from interp.prompts.prompt import Prompt, compose
-from interp.reading.tokens import batches, pad, token_roles, token_segments, tokenize, tokens_of
+from interp.reading.tokens import batches, token_roles, token_segments, tokenize, tokens_of
 from tests.support.answers import with_options, yes_no
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
@@ -82,6 +82,7 @@ def test_batches_hold_every_prompt_once_within_the_budget(budget):
             own = batch.token_ids[row, batch.unpadded(row)]
             assert tuple(own.tolist()) == prompts[index].token_ids
             assert batch.position_ids[row, batch.unpadded(row)].tolist() == list(range(len(own)))
+            assert (batch.attention_mask[row, batch.unpadded(row)] == 1).all()
             assert batch.attention_mask[row].sum() == len(own)
     assert sorted(seen) == list(range(len(prompts)))
 
@@ -134,14 +135,6 @@ def test_a_segment_without_tokens_is_refused():
     empty = dataclasses.replace(prompt, segments={"premise1": (5, 5)})
     with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*tokens.*span"):
         tokenize(model, [empty])
-
-
-def test_padding_never_looks_like_text():
-    model = tiny_model("llama")
-    prompts = tokenize(model, list(some_prompts(4)))
-    batch = pad(model, prompts)
-    for row in range(len(prompts)):
-        assert (batch.attention_mask[row, batch.unpadded(row)] == 1).all()
 
 
 def tokenized(rule="mt", **changes):
@@ -204,10 +197,7 @@ def test_the_tokens_of_a_segment_are_all_of_it_and_those_of_a_role_its_own():
     assert tokens_of(prompt, "all") == list(range(len(prompt)))
     named = [tokens_of(prompt, name) for name in ("template", *prompt.segments)]
     assert sorted(chain.from_iterable(named)) == tokens_of(prompt, "all")
-
-
-def test_what_a_prompt_lacks_has_no_tokens():
-    assert tokens_of(tokenized(), "premise9") == tokens_of(tokenized(), "pooled") == []
+    assert tokens_of(prompt, "premise9") == []
 
 
 def split_word():
@@ -222,6 +212,10 @@ def test_a_segment_whose_only_token_is_another_s_as_well_is_refused(label):
     (tokenized,) = tokenize(tiny_model("llama"), [split_word()])
     with pytest.raises(UserError, match=r"question.*'the'"):
         label(tokenized)
+    # A role that is its whole segment is no other.
+    whole = dataclasses.replace(split_word(), segments={"claim": (6, 9)}, roles={"one": (6, 9)})
+    (tokenized,) = tokenize(tiny_model("llama"), [whole])
+    assert token_segments(tokenized).count("claim") == token_roles(tokenized).count("one") == 1
 
 
 def test_segments_that_share_a_token_are_still_evaluated_but_not_attributed():
@@ -247,9 +241,3 @@ def test_a_token_of_two_segments_counts_once_and_sums_are_total():
     for _, rows in scores[scores["prompt_id"] == "a"].groupby("method"):
         assert rows["tokens"].sum() == len(read)
         assert rows["score"].sum() == pytest.approx(rows["total"].iloc[0], rel=1e-5)
-
-
-def test_a_role_that_is_its_whole_segment_is_no_shared_token():
-    prompt = dataclasses.replace(split_word(), segments={"claim": (6, 9)}, roles={"one": (6, 9)})
-    (tokenized,) = tokenize(tiny_model("llama"), [prompt])
-    assert token_segments(tokenized).count("claim") == token_roles(tokenized).count("one") == 1

@@ -14,8 +14,8 @@ EQUAL, UNEQUAL = "equal", "unequal"
 """Kinds of pairs in `some_pair`: prompts with equal or different numbers of tokens."""
 
 
-def some_pair(model, kind=EQUAL, *, policy="last"):
-    tokenized = tokenize(model, in_pairs(some_prompts(12)))
+def some_pair(model, kind=EQUAL, *, policy="last", prompts=None):
+    tokenized = tokenize(model, in_pairs(prompts or some_prompts(12)))
     clean, corrupt = next(
         pair
         for pair in zip(tokenized[::2], tokenized[1::2], strict=True)

@@ -6,37 +6,8 @@ import shutil
 import pytest
 
 from interp.errors import UserError
-from interp.training.fit import fit
 from interp.training.folder import MANIFEST, last_whole
-from tests.support.tiny import make_tiny
-from tests.support.tokenizers import byte_level
-from tests.training.test_fit import Steps, next_token_loss
-
-OPTIONS = {"title": "learn", "use_cpu": True, "save_steps": 2, "learning_rate": 1e-2}
-
-
-def learn(folder, loss=next_token_loss):
-    fit(make_tiny("llama", byte_level()).hf, Steps(), loss, folder, **OPTIONS)
-
-
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory):
-    """A run folder with the checkpoint of step 2."""
-    folder = tmp_path_factory.mktemp("stopped") / "run"
-
-    def stopping(model, batch):
-        if int(batch["input_ids"][0, 0]) == 4:
-            raise KeyboardInterrupt
-        return next_token_loss(model, batch)
-
-    with pytest.raises(KeyboardInterrupt):
-        learn(folder, stopping)
-    return folder
-
-
-@pytest.fixture
-def run(stopped, tmp_path):
-    return shutil.copytree(stopped, tmp_path / "run")
+from tests.support.training import learn, noting
 
 
 @pytest.fixture
@@ -135,11 +106,6 @@ def test_a_link_beside_checkpoints_is_not_written_through(run, outside, name):
 def test_a_run_folder_that_is_a_link_itself_is_resumed(run, tmp_path):
     (tmp_path / "link").symlink_to(run)
     seen = []
-
-    def loss(model, batch):
-        seen.append(int(batch["input_ids"][0, 0]))
-        return next_token_loss(model, batch)
-
-    learn(tmp_path / "link", loss)
+    learn(tmp_path / "link", noting(seen))
     assert seen == [3, 4, 5]
     assert last_whole(run)[0] == last_whole(tmp_path / "link")[0] == 5

@@ -60,7 +60,7 @@ def undisturbed(configuration, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
+def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed, configuration):
     folder, record = undisturbed
     model = load_model(str(folder), device="cpu")
     assert type(model.hf).__name__ == "BertForSequenceClassification"
@@ -78,11 +78,6 @@ def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     assert set(record.metrics) == {"dev", "test"}
     assert record.metrics["test"]["weighted_f1"] > 0.6
     assert read_record(folder / "train.json", TrainRecord) == record
-
-
-@pytest.mark.slow
-def test_its_card_states_base_options_scores_and_versions(undisturbed, configuration):
-    folder, record = undisturbed
     card = (folder / "README.md").read_text()
     metadata = yaml.safe_load(card.split("---")[1])
     assert metadata["pipeline_tag"] == "text-classification"
@@ -179,19 +174,13 @@ def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
     assert elsewhere.read_text() == "mine"
 
 
-LOCK = ".training.lock"
-
-
 @pytest.fixture(scope="module")
 def begun(configuration, tmp_path_factory):
     """A run folder that was stopped before its first step."""
     out = tmp_path_factory.mktemp("begun") / "run"
 
-    def stopping(*_, **__):
-        raise KeyboardInterrupt
-
     with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("interp.training.run.fit", stopping)
+        patched.setattr("interp.training.run.fit", Mock(side_effect=KeyboardInterrupt))
         train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
     return out
 
@@ -240,21 +229,16 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
         Training(Colors(), "small-decoder", CPU)
 
 
-def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match=r"\b8 prompts.*--batch"):
-        train(configuration, tmp_path / "out")
-
-
-def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "no space")
-
-    monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match="space left on device"):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), r"\b8 prompts.*--batch"),
+        (OSError(errno.ENOSPC, "no space"), "space left on device"),
+    ],
+)
+def test_memory_or_a_disk_that_is_full_is_told(configuration, tmp_path, monkeypatch, error, told):
+    monkeypatch.setattr("interp.training.run.fit", Mock(side_effect=error))
+    with pytest.raises(UserError, match=told):
         train(configuration, tmp_path / "out")
 
 
