@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -94,6 +94,7 @@ def test_a_trial_that_stands_for_two_counts_twice_and_as_one_cluster():
     assert (alone.low, alone.high) == pytest.approx((ends[0][0], ends[1][0]))
 
 
+@settings(max_examples=50)
 @given(clustered)
 def test_the_interval_holds_the_share_and_that_of_misses_is_mirrored(clusters):
     row, mirrored = interval(clusters), interval([(n - hits, n) for hits, n in clusters])
