@@ -180,18 +180,13 @@ def test_texts_without_an_answer_are_told_by_their_first_words(texts, words):
     assert "--shots" not in cut.text
 
 
-def test_a_forced_choice_that_is_always_the_same_is_said_too():
-    answers = answers_of([""] * 24, tokens=["The"] * 24)
-    (found,) = answer_cautions(answers, prompts_of(BALANCED), options_of([0.2] * 24))
-    assert found.numbers["forced"]["usual"] == ["No"]
-
-
 def test_tied_options_share_the_point_and_are_nobodys_usual_answer():
     answers = answers_of([""] * 24, tokens=["The"] * 24)
     prompts = prompts_of(BALANCED)
     (found,) = answer_cautions(answers, prompts, options_of([0.5] * 12 + [0.2] * 12))
     assert (found.numbers["tied"], found.numbers["forced_accuracy"]) == (0.5, 0.5)
     assert found.numbers["forced"]["same"] == found.numbers["forced"]["answers"] == 12
+    assert found.numbers["forced"]["usual"] == ["No"]
     (found,) = answer_cautions(answers, prompts, options_of([0.5] * 24))
     assert (found.numbers["tied"], found.numbers["forced_accuracy"]) == (1.0, 0.5)
     assert "forced" not in found.numbers

@@ -160,17 +160,17 @@ def test_a_phrasing_is_demonstrated_by_itself():
             assert one.question.endswith("Really?") == prompt.text.endswith("Really?")
 
 
-@pytest.mark.parametrize("shots", [5, 64])
-def test_too_few_clusters_are_told_with_their_numbers(shots):
-    with pytest.raises(UserError, match=rf"'p0' .*\b{shots} shots: .*\b5 clusters.*\b4\b"):
-        interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
-
-
 @pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("shots", [-1, 65, 2.0, "2", True and 10**9])
-def test_what_is_no_number_of_demonstrations_is_refused(shots):
-    with pytest.raises(UserError, match=rf"^shots .*{re.escape(repr(shots))}.*\b64$"):
-        interp.with_messages(interp.read_pairs(rows(3)), shots=shots)
+@pytest.mark.parametrize(
+    ("shots", "problem"),
+    [
+        *((n, rf"'p0' .*\b{n} shots: .*\b5 clusters.*\b4\b") for n in (5, 64)),
+        *((n, rf"^shots .*{re.escape(repr(n))}.*\b64$") for n in (-1, 65, 2.0, "2", 10**9)),
+    ],
+)
+def test_demonstrations_of_too_few_clusters_or_of_no_number_are_refused(shots, problem):
+    with pytest.raises(UserError, match=problem):
+        interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
 
 
 def test_prompts_of_ones_own_are_apart_by_pair():

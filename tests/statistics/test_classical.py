@@ -69,18 +69,11 @@ def test_an_undefined_test_says_why(a, b, note):
     test = welch(pd.Series(a, dtype=float), pd.Series(b, dtype=float))
     assert test.note == note
     assert all(math.isnan(value) for value in (test.t, test.df, test.p, test.low, test.g))
-
-
-def test_what_is_known_of_an_undefined_test_is_given():
-    test = welch(pd.Series([0.1] * 3), pd.Series([0.3]))
-    assert (test.n_a, test.n_b, test.sd_a) == (3, 1, 0.0)
-    assert test.difference == pytest.approx(-0.2)
-
-
-def test_one_constant_group_is_no_obstacle():
-    test = welch(pd.Series([1.0] * 5), pd.Series([1.0, 2.0, 3.0]))
-    assert test.df == pytest.approx(2)
-    assert test.note == ""
+    known = welch(pd.Series([0.1] * 3), pd.Series([0.3]))  # what is known is given
+    assert (known.n_a, known.n_b, known.sd_a) == (3, 1, 0.0)
+    assert known.difference == pytest.approx(-0.2)
+    one_constant = welch(pd.Series([1.0] * 5), pd.Series([1.0, 2.0, 3.0]))
+    assert (one_constant.df, one_constant.note) == (pytest.approx(2), "")
 
 
 GRADIENT = [0.689, 0.820, 0.818, 0.980, 0.844, 0.944]
