@@ -338,3 +338,22 @@ def test_a_filter_keeps_prompts_with_what_the_set_knows(full):
     shown = interp.with_messages(one, shots=2)
     assert len(shown[0].messages.demonstrations) == 2
     assert len(found.filter(lambda prompt: False)) == 0
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
+def test_a_limit_is_spread_evenly(many, pairs, seed):
+    subset = list(many.spread(pairs, seed))
+    assert len(subset) == 2 * pairs
+    assert Counter(prompt.side for prompt in subset) == {
+        "rulebreaker": pairs,
+        "non_rulebreaker": pairs,
+    }
+    assert len({prompt.pair_id for prompt in subset}) == pairs
+    # Instances are whole, so that rules and verbs may differ by ten phrasings.
+    slack = {"rule": 20, "entity_group": 20, "verb": 20, "phrasing": 2}
+    for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
+        counts = Counter(prompt.factors[factor] for prompt in subset).values()
+        least = min(counts) if len(counts) == values else 0
+        assert (max(counts) - least) // 2 <= slack[factor], (factor, counts)

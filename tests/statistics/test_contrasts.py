@@ -249,3 +249,17 @@ def test_the_smallest_p_is_that_of_the_clearest_difference(paired):
     assert found.paired == paired
     assert found.p == pytest.approx(found.p_least, rel=0.5, abs=3e-4)
     assert found.p >= found.p_least
+
+
+@pytest.mark.slow
+def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
+    """Clusters of one level weigh six times as much, and one in ten is ever right."""
+    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
+    rng = np.random.default_rng(5)
+    p = []
+    for _ in range(300):
+        hits = rng.binomial(1, 0.1, 40) * rng.integers(1, 7, 40)
+        heavy, light = sums(6 * hits[:20], [36] * 20), sums(hits[20:], [6] * 20)
+        light.index += 100
+        p.append(difference(heavy, light).p)
+    assert (np.array(p) <= 0.05).mean() <= 0.09

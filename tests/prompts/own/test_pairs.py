@@ -1,5 +1,6 @@
 """Pairs of one's own: what a table becomes, and what is wrong with one."""
 
+import json
 import re
 from operator import methodcaller
 
@@ -597,3 +598,26 @@ def test_few_faults_of_a_kind_keep_their_rows():
     table["premise1"], table["premise2"] = "It rains.", "It snows."
     table.loc[[0, 2, 4, 6, 8], "premise1"] = table.loc[[1, 3, 5, 7, 9], "premise2"] = ""
     assert sum("is empty" in line for line in faults(table)) == 2  # columns are causes of their own
+
+
+@pytest.mark.slow
+def test_pairs_go_through_every_command(tmp_path, capsys):
+    from interp.cli import main
+
+    file = tmp_path / "pairs.jsonl"
+    assert main(["dataset", "pairs", "--out", str(file)]) == 0
+    assert main(["validate", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert re.search(r"faults: 4 pairs.*follows, does_not; .*\nAll sparrows", told)
+    assert "segments: premise1, premise2, question" in told
+    assert re.search("sample: 4 pairs; ", told)
+    edited = file.read_text()
+    assert main(["dataset", "pairs", "--out", str(file)]) == 2
+    assert file.read_text() == edited
+    assert "already exists" in capsys.readouterr().err
+    for command in ("attribute", "patch", "effects"):
+        folder = tmp_path / command
+        assert main([command, "--data", str(file), "--device", "cpu", "--out", str(folder)]) == 0
+        assert main(["validate", str(folder)]) == 0
+        record = json.loads((folder / "run.json").read_text())
+        assert record["run"]["system"] == "pairs"
