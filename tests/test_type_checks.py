@@ -6,7 +6,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from interp.statistics.classical import spearman
-from interp.statistics.summaries import weighted_mean
+from interp.statistics.summaries import weighted_median
 from interp_experiments.logical_forms.tables import accuracy
 from interp_probes.linear.probes import linear_probes
 from tests.support.choose_typed import choose
@@ -17,7 +17,7 @@ from tests.support.functions import all_functions
     "call",
     [
         lambda: spearman(np.zeros(3), pd.Series([1.0])),
-        lambda: weighted_mean(np.zeros(3), np.zeros(4)),
+        lambda: weighted_median(np.zeros(3), np.zeros(4)),
         lambda: linear_probes("residuals.parquet", [], pd.DataFrame()),
         lambda: accuracy([]),
     ],

@@ -8,7 +8,6 @@ import pandas as pd
 from interp.console import counted
 from interp.errors import UserError
 from interp.statistics.proportions import proportions
-from interp.statistics.summaries import weighted_mean
 from interp.tables import TIE
 
 
@@ -37,7 +36,8 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
 
 
 def _share(rows: pd.DataFrame) -> float:
-    return weighted_mean(*(rows[name].to_numpy(dtype=float) for name in ("correct", "weight")))
+    right, weights = (rows[name].to_numpy(dtype=float) for name in ("correct", "weight"))
+    return float(np.average(right, weights=weights)) if len(rows) else np.nan
 
 
 def accuracy_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:

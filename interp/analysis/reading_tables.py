@@ -21,14 +21,7 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
-from interp.statistics.decisions import (
-    HOLM_LEAST,
-    LEAST,
-    SIGNIFICANT,
-    UNTESTED,
-    holm,
-    out_of_reach,
-)
+from interp.statistics.decisions import HOLM_LEAST, LEAST, SIGNIFICANT, UNTESTED, holm, out_of_reach
 from interp.statistics.discrimination import mean_concordance
 from interp.statistics.means import ClusterMean, cluster_mean, least_p
 from interp.statistics.proportions import proportions

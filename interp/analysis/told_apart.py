@@ -11,12 +11,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import PART_ALONE, Caution
-from interp.analysis.reading_tables import (
-    WITHOUT,
-    Sample,
-    joined,
-    mean_over,
-)
+from interp.analysis.reading_tables import WITHOUT, Sample, joined, mean_over
 from interp.analysis.readings import logs
 from interp.prompts.changes import ALL_PREMISES
 from interp.statistics.decisions import SIGNIFICANT

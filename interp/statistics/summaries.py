@@ -62,11 +62,6 @@ Summary = Callable[[Values, Values], float]
 """A function that reduces values and their weights to one number."""
 
 
-def weighted_mean(values: Values, weights: Values) -> float:
-    """The weighted mean; NaN if there are no values."""
-    return float(np.average(values, weights=weights)) if len(values) else float("nan")
-
-
 def weighted_sd(values: Values, weights: Values) -> float:
     """The weighted standard deviation, or NaN for fewer than two values.
 

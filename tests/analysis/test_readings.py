@@ -118,10 +118,7 @@ def test_tied_options_share_the_point():
     found = forced_choice(scored_options(options, prompts))
     assert found["credit"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
     assert found["tied"].all()
-
-
-def test_options_too_improbable_to_be_stored_are_compared_by_their_shares():
-    prompts, _, options = data([[0.9, 0.1]], ["A"], outside=0.0, sides=1)
+    prompts, _, options = data([[0.9, 0.1]], ["A"], outside=0.0, sides=1)  # too small to be stored
     assert forced_choice(scored_options(options, prompts))["credit"].tolist() == [1]
 
 
@@ -177,16 +174,6 @@ def test_phrasings_have_their_own_medians():
     assert median_choice(scored_options(options, prompts))["credit"].eq(1).all()
     without = scored_options(options, prompts.drop(columns="phrasing"))
     assert median_choice(without)["credit"].mean() == 0.5
-
-
-def test_a_prompt_without_others_of_its_phrasing_is_not_calibrated():
-    prompts, answers, options = data([[0.1, 0.9]] * 4, ["A", "B"] * 2, phrasing=[*"aabb"])
-    scored = scored_options(options, prompts)
-    assert median_choice(scored)["credit"].isna().all()
-    sample = Sample(prompts, options)
-    row = read(sample, answers, options).set_index("reading").loc[MEDIAN]
-    assert row["prompts"] == 0
-    assert row["note"]
 
 
 def test_content_free_calibration_divides_shares_by_those_without_content():
@@ -350,6 +337,9 @@ def test_a_note_counts_the_prompts_that_are_not_calibrated():
     assert row["prompts"] == 8
     assert re.match(r"2 .*\b10 prompts", row["note"])
     assert row["note"].endswith(too_few(4))
+    prompts, answers, options = data([[0.1, 0.9]] * 4, ["A", "B"] * 2, phrasing=[*"aabb"])
+    row = read(Sample(prompts, options), answers, options).set_index("reading").loc[MEDIAN]
+    assert row["prompts"] == 0 and row["note"]
 
 
 def test_exactly_chance_is_not_different_from_chance_with_three_options():
@@ -374,11 +364,8 @@ def of_names(names):
 
 def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
     assert list(of_names([(f"x{n}", f"y{n}") for n in range(8)]).baselines) == [CHANCE]
-
-
-def test_options_in_another_order_are_the_same_options():
-    sample = of_names([("Yes", "No"), ("No", "Yes")] * 6)
-    assert sample.baselines[CONSTANT].mean() == 0.5
+    other_order = of_names([("Yes", "No"), ("No", "Yes")] * 6)
+    assert other_order.baselines[CONSTANT].mean() == 0.5
 
 
 def test_chance_depends_on_the_number_of_options():
@@ -413,30 +400,18 @@ def test_few_units_that_differ_are_tested_by_their_signs(differing):
 def test_the_difference_of_areas_is_that_of_a_jackknife_over_clusters():
     rng, count = np.random.default_rng(3), 40
     right = np.array([True, False] * (2 * count))
-    prompts = pd.DataFrame(
-        {
-            "prompt_id": [f"p{n}" for n in range(4 * count)],
-            "pair_id": np.repeat(range(2 * count), 2).astype(str),
-            "side": np.where(right, "a", "b"),
-            "gold": np.where(right, "Yes", "No"),
-            "town": np.repeat(range(count), 4).astype(str),
-            "weight": 1.0,
-        }
-    )
     common, noise = rng.normal(size=len(right)), rng.normal(size=(2, len(right)))
     scores = [common + shift * right + one for shift, one in zip((0.5, 1.5), noise, strict=True)]
-
-    def options(score):
-        share = pd.DataFrame({"Yes": expit(score), "No": expit(-score)}, prompts["prompt_id"])
-        rows = share.rename_axis(columns="option").stack().rename("relative_probability")
-        return rows.reset_index().assign(model=MODEL)
+    shares = [np.column_stack([expit(own), expit(-own)]) for own in scores]
+    golds = np.where(right, "A", "B")
+    (prompts, _, changed), (*_, whole) = (data(own, golds) for own in shares)
+    prompts["town"] = np.repeat(range(count), 4).astype(str)
 
     def difference(left):
         kept = prompts["town"] != left
         one, other = (roc_auc_score(right[kept], score[kept]) for score in scores)
         return one - other
 
-    whole, changed = options(scores[1]), options(scores[0])
     changed = changed.assign(change="without", what="all premises")
     _, row = part_rows(Sample(prompts, whole, "town"), whole, changed)
     assert row["auroc_difference"] == pytest.approx(difference(None))

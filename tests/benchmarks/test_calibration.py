@@ -55,12 +55,10 @@ def test_a_map_is_the_isotonic_regression_of_both_segments(seed):
     # No place is preferred: the two segments of a prompt have probabilities of sum 1.
     grid = np.linspace(0, 1, 33)
     np.testing.assert_allclose(found(grid) + found(1 - grid), 1, atol=1e-5)
-
-
-def test_a_map_is_constant_beyond_what_it_was_fitted_to_and_undefined_for_nothing():
+    # It is constant beyond what it was fitted to, and undefined for nothing.
     found = MonotoneMap((0.25, 0.75), (0.1, 0.9))
-    np.testing.assert_allclose(found(np.array([0.0, 0.5, 1.0])), [0.1, 0.5, 0.9])
-    assert np.isnan(found(np.array([np.nan]))).all()
+    expected = [0.1, 0.5, 0.9, np.nan]
+    np.testing.assert_allclose(found(np.array([0.0, 0.5, 1.0, np.nan])), expected)
 
 
 def test_the_noise_floor_by_hand():
@@ -123,6 +121,15 @@ def test_a_map_finds_the_probability_and_its_error_is_that_of_other_organisms():
     assert row["error"] < 0.07
     assert 0.8 < row["auc"] < 0.95
     assert 0.02 < row["floor"] < row["floor_high"] < 0.06
+    # With few prompts, a map that is right shows a large error.
+    (few,) = held_out_table(shares(organisms=8, prompts=23)).to_dict("records")
+    assert few["floor"] > 0.1
+    assert few["error"] < 2 * few["floor"]
+    # Prompts in which nothing decides, and small organisms, are left out.
+    table = shares(organisms=2)
+    table.loc[table.index[:395], "decides"] = np.nan
+    with pytest.raises(UserError, match=r"\b1 organisms have 10 prompts"):
+        held_out_table(table)
 
 
 def test_maps_are_tried_on_organisms_that_they_have_not_seen():
@@ -147,19 +154,6 @@ def test_an_organism_unlike_the_others_has_a_large_error():
     assert row["error"] > 0.4
     assert row["auc"] < 0.2
     assert held_out_table(turned)["error"][0] > row["error"] / 3
-
-
-def test_prompts_in_which_nothing_decides_and_small_organisms_are_left_out():
-    table = shares(organisms=2)
-    table.loc[table.index[:395], "decides"] = np.nan
-    with pytest.raises(UserError, match=r"\b1 organisms have 10 prompts"):
-        held_out_table(table)
-
-
-def test_with_few_prompts_a_map_that_is_right_shows_a_large_error():
-    (few,) = held_out_table(shares(organisms=8, prompts=23)).to_dict("records")
-    assert few["floor"] > 0.1
-    assert few["error"] < 2 * few["floor"]
 
 
 def study(folder, *models):

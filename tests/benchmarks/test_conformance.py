@@ -111,9 +111,6 @@ def test_a_cell_names_no_folder_of_this_machine(monkeypatch, said, about):
 
     monkeypatch.setattr(cells, "adapter", refused)
     assert measured("lxt", "planted", "organisms").about == f"ImportError: {about}"
-
-
-def test_no_stored_cell_names_a_folder_of_a_machine():
     texts = [cell.about for cell in stored(FILE).values()]
     assert not [text for text in texts if re.search(r"(?<![\w.:/])/\w+/", text)]
 
@@ -195,17 +192,3 @@ def test_adapters_have_at_most_60_lines_of_code():
     folder = ROOT / "benchmarks" / "conformance" / "libraries"
     for file in folder.glob("[!_]*.py"):
         assert len(code_lines(file)) <= 60, file.name
-
-
-def code_of(page):
-    return re.search(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[1]
-
-
-def test_faults_of_others_are_shown_by_at_most_twelve_lines_with_expected_and_got():
-    pages = list(FILE.parent.glob("*.md"))
-    assert pages
-    for page in pages:
-        lines = [line for line in code_of(page).splitlines() if line]
-        assert ast.parse("\n".join(lines)) and len(lines) <= 12, page.name
-        text = page.read_text("utf-8")
-        assert "Versions: " in text and "\nExpected: " in text and "\nGot: " in text

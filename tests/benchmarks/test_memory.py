@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import interp
-from benchmarks.memory import SHAPES, VOCABULARY, Shape, kept_per_layer, main, needs
+from benchmarks.memory import VOCABULARY, Shape, kept_per_layer, needs
 
 
 def test_weights_of_the_shapes_are_counted_and_what_is_kept_is_measured():
@@ -24,9 +24,3 @@ def test_what_a_layer_keeps_follows_from_its_sizes():
     )
     # Gate, its activation, and up: bf16 each; their product is kept by nothing.
     assert wide - narrow == pytest.approx(3 * 128 * torch.bfloat16.itemsize)
-
-
-def test_it_prints_a_row_for_each_shape(monkeypatch, capsys):
-    monkeypatch.setitem(SHAPES, "tiny", Shape(hidden=64, mlp=128, layers=1, heads=8))
-    main(["--shapes", "tiny"])
-    assert "tiny" in capsys.readouterr().out

@@ -37,6 +37,8 @@ def test_rankings_that_agree_differ_or_are_turned():
     # Clusters that do not differ leave nothing to draw.
     for name in ("alike", "exchanged", "turned"):
         assert rows.loc[name, "kendall_low"] == rows.loc[name, "kendall_high"]
+    with pytest.raises(UserError, match="2 methods"):
+        agreement_table([judged([0.1, 0.2])], [judged([0.1, 0.2])])
 
 
 def test_the_interval_is_that_of_the_clusters():
@@ -52,18 +54,10 @@ def test_prompts_of_a_cluster_are_drawn_together():
     chance = np.random.default_rng(0)
     draws = {tuple(own.drawn(chance).round(6)) for _ in range(50)}
     assert draws == {(1.0, 0.0), (0.333333, 0.666667), (0.0, 1.0)}
-
-
-def test_undefined_prompts_do_not_count():
+    # Undefined prompts do not count.
     values = np.array([[1.0, np.nan], [0.0, np.nan]])
     own = Judged("m", ("a", "b"), values, ("x", "y"), np.ones(2))
-    assert own.means().tolist() == [1, 0]
     assert value_table([own]).to_dict("list") == {"method": ["a", "b"], "m": [1, 0]}
-
-
-def test_two_methods_are_no_ranking():
-    with pytest.raises(UserError, match="2 methods"):
-        agreement_table([judged([0.1, 0.2])], [judged([0.1, 0.2])])
 
 
 def test_studies_are_read_and_methods_of_only_one_left_out(tmp_path, capsys, monkeypatch):

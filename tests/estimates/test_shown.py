@@ -63,9 +63,6 @@ def test_each_family_is_judged_alone():
     assert [(c.kind, c.model) for c in both.cautions()] == [(NOTHING, "m")]
     only_first = both.frame[both.frame["model"] == "n"]
     assert [*both.cautions(only_first)] == []
-
-
-def test_a_table_without_tests_has_no_cautions():
     untested = table_of(Mean("x", "the effect", "logits"), family=())
     assert [*made({0: 0.0}, table=untested).cautions()] == []
 
@@ -76,6 +73,11 @@ def test_headlines_are_the_largest_rows_and_nothing_where_nothing_was_measured()
     assert numbers["number"].tolist() == ["largest effect 1", "largest effect 2"]
     assert numbers["value"].tolist() == pytest.approx([-3.0, 2.0])
     assert made({0: 1.0}).headline()["number"].tolist() == ["largest effect 1"]
+    assert {link.of["row"]: link.headline for link in found.links()} == {
+        "0": "",
+        "1": "largest effect 1",
+        "2": "largest effect 2",
+    }
     assert made({0: np.nan}).headline().empty
     assert Estimated(TESTED, found.trials[:0]).headline() is None
 
@@ -99,15 +101,6 @@ def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_it
     assert found.headline()["number"].tolist() == names
     assert found.headline()["label"].tolist() == ["", ""]
     assert [link.headline for link in found.links()] == names[::-1]
-
-
-def test_each_of_several_largest_rows_is_led_to_and_other_rows_are_not():
-    found = made({0: 0.5, 1: -3.0, 2: 2.0})
-    assert {link.of["row"]: link.headline for link in found.links()} == {
-        "0": "",
-        "1": "largest effect 1",
-        "2": "largest effect 2",
-    }
 
 
 def test_a_terminal_shows_the_largest_rows_that_headlines_may_be_about():

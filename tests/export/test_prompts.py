@@ -58,15 +58,12 @@ def test_a_factor_never_takes_the_place_of_a_field(prompts):
 
 
 def test_the_files_of_a_task_are_python(prompts):
+    assert task_name("logical-forms") == "interp_logical_forms"
     prompts = PromptSet.of(prompts)
     for files in (lm_eval_task(prompts), inspect_task(prompts)):
         for name, text in files.items():
             if name.endswith(".py"):
                 compile(text, name, "exec")
-
-
-def test_a_name_is_one_of_python():
-    assert task_name("logical-forms") == "interp_logical_forms"
 
 
 def test_what_no_task_can_hold_is_refused(prompts):
@@ -98,12 +95,9 @@ def test_messages_are_written_as_text_or_as_messages(prompts):
     assert "messages" not in line
 
 
-def test_an_unknown_format_names_the_known_ones(tmp_path, capsys):
+def test_unknown_formats_and_a_place_that_is_a_file_are_refused(tmp_path, capsys):
     assert main(["export", "lmeval", "--out", str(tmp_path)]) == 2
     assert re.search(r"lm-eval\?", capsys.readouterr().err)
-
-
-def test_a_place_that_is_a_file_is_told(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["export", "inspect", "--limit", "1", "--out", str(tmp_path / "file")]) == 2
     assert "cannot write" in capsys.readouterr().err

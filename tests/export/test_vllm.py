@@ -90,7 +90,7 @@ def test_probes_find_the_same_as_in_measured_residuals(organism, prompts, folder
     np.testing.assert_allclose(own["accuracy"], same["accuracy"].reindex(own.index))
 
 
-def test_output_tokens_after_the_prompt_do_not_matter(organism, prompts, states, tmp_path):
+def test_later_tokens_do_not_matter_and_bfloat16_becomes_fp32(organism, prompts, states, tmp_path):
     one = prompts[:1]
     ids, hidden = states[one[0].id]
     longer = {
@@ -101,11 +101,6 @@ def test_output_tokens_after_the_prompt_do_not_matter(organism, prompts, states,
     read = read_hidden_states(tmp_path, organism, one, layers=LAYERS)
     assert read["position"].unique() == [len(ids) - 1]
     np.testing.assert_array_equal(read["vector"].iloc[-1], hidden[-1, -1].numpy())
-
-
-def test_bfloat16_becomes_fp32(organism, prompts, states, tmp_path):
-    one = prompts[:1]
-    ids, hidden = states[one[0].id]
     half = hidden.to(torch.bfloat16)
     save_file({"token_ids": ids, "hidden_states": half}, tmp_path / "a.safetensors")
     read = read_hidden_states(tmp_path, organism, one, layers=LAYERS)
@@ -138,28 +133,6 @@ def test_a_second_file_may_differ_by_rounding(organism, twice):
     assert len(read_hidden_states(folder, organism, one, layers=LAYERS))
 
 
-@pytest.mark.parametrize(
-    "type_", [torch.complex64, torch.bool, torch.int32, torch.uint64, torch.float8_e4m3fn]
-)
-def test_states_are_floating_point_numbers(organism, prompts, tmp_path, type_):
-    damaged(tmp_path, hidden_states=torch.zeros(4, 3, 192).to(type_))
-    with pytest.raises(UserError, match=str(type_).removeprefix("torch.")):
-        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
-
-
-@pytest.mark.parametrize("type_", [torch.bool, torch.complex64, torch.uint8])
-def test_ids_are_integers(organism, prompts, tmp_path, type_):
-    damaged(tmp_path, token_ids=torch.zeros(4).to(type_))
-    with pytest.raises(UserError, match="token_ids"):
-        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
-
-
-def test_numbers_that_overflow_in_fp32_are_refused(organism, prompts, tmp_path):
-    damaged(tmp_path, hidden_states=torch.full((4, 3, 192), 1e300, dtype=torch.float64))
-    with pytest.raises(UserError, match=r"\bx\.safetensors.*finite"):
-        read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
-
-
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("options", [{"sites": ["z"]}, {"layers": None}, {"layers": [[0]]}])
 def test_options_that_do_not_apply_are_refused(organism, prompts, folder, options):
@@ -182,6 +155,18 @@ def damaged(folder, **changes):
         ({"token_ids": torch.zeros(4)}, r"hidden_states, token_ids; .*\(token, layer, size\)"),
         ({"hidden_states": torch.zeros(4, 2, 192)}, r"\(4, 2, 192\).*\(4, 3, 192\)"),
         ({"hidden_states": torch.full((4, 3, 192), torch.nan)}, r"\bx\.safetensors.*finite"),
+        (
+            {"hidden_states": torch.full((4, 3, 192), 1e300, dtype=torch.float64)},
+            r"\bx\.safetensors.*finite",
+        ),
+        *(
+            ({"hidden_states": torch.zeros(4, 3, 192).to(kind)}, str(kind).removeprefix("torch."))
+            for kind in (torch.complex64, torch.bool, torch.uint64, torch.float8_e4m3fn)
+        ),
+        *(
+            ({"token_ids": torch.zeros(4).to(kind)}, "token_ids")
+            for kind in (torch.bool, torch.complex64, torch.uint8)
+        ),
         ({}, r"\b48\b.*\b48\b.*`token_ids`"),
     ],
 )

@@ -16,7 +16,7 @@ from interp.prompts.answers import (
 from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.system import system
 from tests.support.answers import NO, YES, yes_no
-from tests.support.systems import numbers, three_options
+from tests.support.systems import numbers
 
 UNPARSED = Judgement("unparsed", "", correct=False)
 
@@ -80,18 +80,14 @@ def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
         (lambda: Choice((YES, YES), gold="Yes"), r"\b(options|classes)\b.*\('\w+',"),
         (lambda: Choice([YES, NO], gold="Yes"), r"options.*list; .*tuple"),
         (lambda: Choice((YES, NO), gold="Maybe"), r"gold.*'Maybe'.*\bYes, No\b"),
-        (
-            lambda: Choice((YES, NO), gold="No", contrast=("Yes", "Yes")),
-            r"contrast.*\('Yes', .*\bYes, No\b",
+        *(
+            (lambda pair=pair: Choice((YES, NO), "No", pair), r"contrast.*'\w+'.*\bYes, No\b")
+            for pair in (("Yes", "Yes"), ("Yes", "Maybe"), "No")
         ),
-        (
-            lambda: Choice((YES, NO), gold="No", contrast=("Yes", "Maybe")),
-            r"contrast.*\('Yes', .*\bYes, No\b",
-        ),
-        (lambda: Choice((YES, NO), gold="No", contrast="No"), r"contrast.*'No'.*\bYes, No\b"),
-        (
-            lambda: Choice((YES, AnswerOption("Sure", ("Sure", "Yes"))), gold="Yes"),
-            r"\bYes, Sure.*form",
+        (lambda: Choice((YES, AnswerOption("Sure", ("Yes",))), gold="Yes"), r"\bYes, Sure.*form"),
+        *(
+            (lambda forms=forms: AnswerOption("Yes", forms), "option 'Yes'")
+            for forms in ("Yes", ["Yes"], ("Yes", ""), ("Yes", 1), None, ({},), ())
         ),
         (lambda: Label(("one",), gold="one"), r"classes.*\('one',\)"),
         (lambda: Label(("one", "one"), gold="one"), r"\b(options|classes)\b.*\('\w+',"),
@@ -109,13 +105,6 @@ def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
 def test_what_could_not_be_counted_is_refused(make, message):
     with pytest.raises(UserError, match=message):
         make()
-
-
-@pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("forms", ["Yes", ["Yes"], ("Yes", ""), ("Yes", 1), None, ({},), ()])
-def test_forms_that_are_no_texts_are_refused(forms):
-    with pytest.raises(UserError, match="option 'Yes'"):
-        AnswerOption("Yes", forms)
 
 
 def test_a_class_that_is_written_out_is_the_whole_text():
@@ -150,12 +139,6 @@ def test_the_record_of_a_free_text_names_its_parser():
     answer = FreeText(("7",), parse=other)
     assert answer.record() != FreeText(("7",)).record()
     assert "other" in str(answer.record())
-
-
-def test_an_option_of_three_is_found_by_name():
-    prompts = three_options.prompts(seed=0, data=None)
-    assert {prompt.answer.gold for prompt in prompts} == {"True", "False", "Unknown"}
-    assert prompts[0].answer.judge("Unknown.").answer == "Unknown"
 
 
 FACTS = {prompt.factors["entity_b"]: prompt for prompt in system.facts(data=None)}
@@ -208,39 +191,34 @@ def test_names_are_found_however_they_are_written(city, completion, name):
     assert named(city, completion) == name
 
 
-@pytest.mark.parametrize(
-    ("city", "completion"),
-    [
-        ("Conakry", "Guinea-Bissau"),
-        ("Conakry", "Guinea–Bissau"),
-        ("Conakry", "Papua New Guinea"),
-        ("Conakry", "Equatorial Guinea"),
-        ("Niamey", "Nigeria"),
-        ("Niamey", "the valley of the Niger River"),
-        ("Roseau", "the Dominican Republic"),
-        ("Brazzaville", "the Democratic Republic of the Congo"),
-        ("Brazzaville", "the Democratic Republic of Congo"),
-        ("Brazzaville", "Congo"),
-        ("Kinshasa", "the Republic of the Congo"),
-        ("Kinshasa", "Congo"),
-        ("Khartoum", "South Sudan"),
-        ("Juba", "Sudan"),
-        ("Seoul", "Korea"),
-        ("Seoul", "North Korea"),
-        ("Seoul", "the Democratic People's Republic of Korea"),
-        ("Pyongyang", "the Republic of Korea"),
-        ("Pyongyang", "Korea"),
-        ("Taipei", "the People's Republic of China"),
-        ("Beijing", "the Republic of China"),
-        ("Washington, D.C.", "tell us more"),
-        ("Washington, D.C.", "North America"),
-        ("Mexico City", "Mexico City is in New Mexico"),
-        ("Guatemala City", "Guatemala City is in Central America"),
-        ("Dublin", "Northern Ireland"),
-        ("Harare", ""),
-        ("guitar", "instrument"),
-        ("goose", "cricket"),
+OTHER_NAMES = {
+    "Conakry": ["Guinea-Bissau", "Guinea–Bissau", "Papua New Guinea", "Equatorial Guinea"],
+    "Niamey": ["Nigeria", "the valley of the Niger River"],
+    "Roseau": ["the Dominican Republic"],
+    "Brazzaville": [
+        "the Democratic Republic of the Congo",
+        "the Democratic Republic of Congo",
+        "Congo",
     ],
+    "Kinshasa": ["the Republic of the Congo", "Congo"],
+    "Khartoum": ["South Sudan"],
+    "Juba": ["Sudan"],
+    "Seoul": ["Korea", "North Korea", "the Democratic People's Republic of Korea"],
+    "Pyongyang": ["the Republic of Korea", "Korea"],
+    "Taipei": ["the People's Republic of China"],
+    "Beijing": ["the Republic of China"],
+    "Washington, D.C.": ["tell us more", "North America"],
+    "Mexico City": ["Mexico City is in New Mexico"],
+    "Guatemala City": ["Guatemala City is in Central America"],
+    "Dublin": ["Northern Ireland"],
+    "Harare": [""],
+    "guitar": ["instrument"],
+    "goose": ["cricket"],
+}
+
+
+@pytest.mark.parametrize(
+    ("city", "completion"), [(city, own) for city in OTHER_NAMES for own in OTHER_NAMES[city]]
 )
 def test_other_names_are_not_taken_for_it(city, completion):
     assert named(city, completion) == ""
@@ -283,46 +261,54 @@ def test_the_marks_of_a_number_or_name_count(name, same, others):
     assert [mentions(text, [name]) for text in others] == [""] * len(others)
 
 
+NAMED = {
+    "Italy": ["Northern Italy"],
+    "South Korea": ["South Korea"],
+    "Germany": ["the new Germany"],
+    "Kansas": ["Kansas City, Kansas"],
+    "Africa": ["East Africa"],
+    "England": ["South East England"],
+    "France": ["the south of France", "near the center of France"],
+    "Sweden": [
+        "Sweden, which borders Norway",
+        "Sweden is near Norway, not in it",
+        "Is it in Sweden? It is in Sweden.",
+        "Sweden?",
+    ],
+}
+NOT_NAMED = {
+    "Ireland": ["Belfast is in Northern Ireland.", "northern ireland"],
+    "Korea": ["NORTH KOREA"],
+    "Mexico": ["New Mexico", "the Gulf of Mexico"],
+    "Helena": ["St. Helena"],
+    "Virginia": ["West Virginia"],
+    "Guinea": ["Papua New Guinea", "Guinea–Bissau"],
+    "Kansas": ["Kansas City"],
+    "Saxony": ["Saxony-Anhalt"],
+    "Congo": ["the Democratic Republic of the Congo"],
+    "France": ["It lies south of France"],
+    "Sweden": [
+        "Norway, which borders Sweden",
+        "between Norway and Sweden",
+        "near Sweden",
+        "Sweden is not where it lies",
+        "Sweden isn't right",
+        "Sweden was clearly wrong",
+        "Sweden? No, Norway",
+        "Is it in Sweden? Yes.",
+    ],
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "name", "counts"),
+    ("name", "text", "found"),
     [
-        ("Belfast is in Northern Ireland.", "Ireland", False),
-        ("northern ireland", "Ireland", False),
-        ("Northern Italy", "Italy", True),
-        ("NORTH KOREA", "Korea", False),
-        ("South Korea", "South Korea", True),
-        ("New Mexico", "Mexico", False),
-        ("the new Germany", "Germany", True),
-        ("St. Helena", "Helena", False),
-        ("West Virginia", "Virginia", False),
-        ("Papua New Guinea", "Guinea", False),
-        ("Guinea–Bissau", "Guinea", False),
-        ("the Gulf of Mexico", "Mexico", False),
-        ("Kansas City, Kansas", "Kansas", True),
-        ("Kansas City", "Kansas", False),
-        ("Saxony-Anhalt", "Saxony", False),
-        ("the Democratic Republic of the Congo", "Congo", False),
-        ("East Africa", "Africa", True),
-        ("South East England", "England", True),
-        ("the south of France", "France", True),
-        ("It lies south of France", "France", False),
-        ("Norway, which borders Sweden", "Sweden", False),
-        ("Sweden, which borders Norway", "Sweden", True),
-        ("between Norway and Sweden", "Sweden", False),
-        ("near Sweden", "Sweden", False),
-        ("near the center of France", "France", True),
-        ("Sweden is not where it lies", "Sweden", False),
-        ("Sweden isn't right", "Sweden", False),
-        ("Sweden was clearly wrong", "Sweden", False),
-        ("Sweden is near Norway, not in it", "Sweden", True),
-        ("Sweden? No, Norway", "Sweden", False),
-        ("Is it in Sweden? It is in Sweden.", "Sweden", True),
-        ("Is it in Sweden? Yes.", "Sweden", False),
-        ("Sweden?", "Sweden", True),
+        *((name, text, name) for name, texts in NAMED.items() for text in texts),
+        *((name, text, "") for name, texts in NOT_NAMED.items() for text in texts),
     ],
 )
-def test_a_name_within_a_longer_one_or_of_a_neighbor_is_no_answer(text, name, counts):
-    assert mentions(text, [name]) == (name if counts else "")
+def test_a_name_within_a_longer_one_or_of_a_neighbor_is_no_answer(name, text, found):
+    assert mentions(text, [name]) == found
 
 
 @pytest.mark.parametrize(

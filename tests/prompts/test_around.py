@@ -19,21 +19,15 @@ def prompts():
     return interp.read_pairs(EXAMPLE)
 
 
-def test_an_instruction_is_the_first_line_and_a_segment(prompts):
-    (first, *_), own = interp.with_messages(prompts, instruction="Read:\ncarefully"), prompts[0]
+def test_an_instruction_is_the_first_line_and_a_segment_and_spans_move_with_the_text():
+    own = some_prompts(1)[0]
+    (first, _) = interp.with_messages(some_prompts(1), instruction="Read:\ncarefully")
     assert first.text == f"Read:\ncarefully\n{own.text}"
     assert list(first.segments) == ["instruction", *own.segments]
     assert first.segment_text("instruction") == "Read:\ncarefully"
-    for name in own.segments:
-        assert first.segment_text(name) == own.segment_text(name)
-
-
-def test_roles_move_with_the_text():
-    own = some_prompts(1)[0]
-    (first, _) = interp.with_messages(some_prompts(1), instruction="Read.")
-    for name, (start, end) in own.roles.items():
-        moved = slice(*first.roles[name])
-        assert first.text[moved] == own.text[start:end]
+    for spans, moved in ((own.segments, first.segments), (own.roles, first.roles)):
+        for name, span in spans.items():
+            assert first.text[slice(*moved[name])] == own.text[slice(*span)]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +78,12 @@ def test_a_prefix_is_refused_where_a_system_writes_it(system):
         PromptSource(system=system, limit=1, answer_prefix="Answer:").load()
 
 
-def test_nothing_asked_for_changes_nothing(prompts):
+def test_only_what_is_asked_for_changes_the_identity(prompts):
+    texts = {"instruction": "Read.", "system_prompt": "Be brief.", "answer_prefix": "So:"}
+    asked = [{}, {"shots": 1}, {"shots": 1, "shots_seed": 1}, *({own: texts[own]} for own in texts)]
+    hashes = [interp.with_messages(prompts, **one).content_hash() for one in asked]
+    assert hashes[0] == prompts.content_hash() and len({*hashes}) == len(asked)
     assert list(interp.with_messages(prompts)) == list(prompts)
-    assert interp.with_messages(prompts).content_hash() == prompts.content_hash()
     assert PromptSource(limit=2).load().description.keys() == {"data", "pairs", "spread_seed"}
 
 
@@ -100,20 +97,6 @@ def test_the_record_names_what_was_drawn(prompts):
     assert all(one["prompt_id"] in ids for one in record["demonstrations"])
     assert "messages" in around.to_frame()
     assert "messages" not in prompts.to_frame()
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"shots": 1},
-        {"instruction": "Read."},
-        {"system_prompt": "Be brief."},
-        {"answer_prefix": "So:"},
-        {"shots": 1, "shots_seed": 1},
-    ],
-)
-def test_what_is_around_is_part_of_the_identity(prompts, asked):
-    assert interp.with_messages(prompts, **asked).content_hash() != prompts.content_hash()
 
 
 @pytest.mark.parametrize(

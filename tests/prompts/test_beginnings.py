@@ -96,23 +96,19 @@ def test_marks_and_reasons_around_an_option_are_skipped(before, after):
         assert judged("number", f"{before}5{after}") == "5"
 
 
-@pytest.mark.parametrize(
-    "text, kind, form",
-    [
-        ("5 apples", "number", "5"),
-        ("50.", "number", "50"),
-        ("-1", "number", "-1"),
-        ("5, since 7 is too many", "number", "5"),
-        ("Yes, no doubt", "truth", "Yes"),
-        ("Yes and it rains", "truth", "Yes"),
-        ("A) Paris", "letter", "A"),
-        ("A and I think so", "letter", "A"),
-        ("A because B is wrong", "letter", "A"),
-        ("not  P.", "formula", "not P"),
-        ("Not\u00a0wet", "word", "Not wet"),
-    ],
-)
-def test_an_option_is_found_in_ordinary_answers(text, kind, form):
+ORDINARY = {
+    ("number", "5"): ["5 apples", "5, since 7 is too many"],
+    ("number", "50"): ["50."],
+    ("number", "-1"): ["-1"],
+    ("truth", "Yes"): ["Yes, no doubt", "Yes and it rains"],
+    ("letter", "A"): ["A) Paris", "A and I think so", "A because B is wrong"],
+    ("formula", "not P"): ["not  P."],
+    ("word", "Not wet"): ["Not\u00a0wet"],
+}
+
+
+@pytest.mark.parametrize("kind, form, text", [(*k, text) for k in ORDINARY for text in ORDINARY[k]])
+def test_an_option_is_found_in_ordinary_answers(kind, form, text):
     assert judged(kind, text) == form
 
 
@@ -133,30 +129,22 @@ STATES = {"New York": "NY", "NYC": "NY", "New Jersey": "NJ", "Texas": "TX"}
 FOLLOWS = {form: form for form in ("It follows", "It does not follow", "It cannot be determined")}
 
 
-@pytest.mark.parametrize(
-    "text, name",
-    [
-        ("Anna lives in New Jersey.", "NJ"),
-        ("The state is **New\nJersey**", "NJ"),
-        ("She is a NYC girl: New York!", "NY"),
-        ("Anna lives in New Jersey. Ben lives in New York.", None),
-        ("Anna lives in New Jersey or in Delaware.", None),
-        ("Anna does not live in New Jersey.", None),
-        ("Anna doesn't live in New Jersey.", None),
-        ("In which state? New Jersey", None),
-        ("If she moved, New Jersey.", None),
-        ("They say she lives in New Jersey.", None),
-        ("New Jersey is wrong.", None),
-        ("It might be New Jersey.", None),
-        ("She is a New Yorker.", None),
-        ("She is New York-born.", None),
-        ("She likes non-New York things.", None),
-        ("She lives in new jersey.", None),
-        ("She lives in New Delhi.", None),
-        ("", None),
+NAMED = {
+    "NJ": ["Anna lives in New Jersey.", "The state is **New\nJersey**"],
+    "NY": ["She is a NYC girl: New York!"],
+    None: [
+        "Anna lives in New Jersey. Ben lives in New York.", "She is New York-born.",
+        "Anna lives in New Jersey or in Delaware.", "Anna does not live in New Jersey.", "",
+        "Anna doesn't live in New Jersey.", "In which state? New Jersey", "She is a New Yorker.",
+        "If she moved, New Jersey.", "They say she lives in New Jersey.", "New Jersey is wrong.",
+        "It might be New Jersey.", "She likes non-New York things.", "She lives in new jersey.",
+        "She lives in New Delhi.",
     ],
-)
-def test_a_text_that_names_a_single_option(text, name):
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, text", [(name, text) for name in NAMED for text in NAMED[name]])
+def test_a_text_that_names_a_single_option(name, text):
     assert only_option_named(text, STATES) == name
 
 

@@ -72,29 +72,26 @@ def test_words_and_several_thoughts(text, answer):
 CHOICE = Choice((AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))), gold="Yes")
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("<answer>\nYes\n</answer>", "Yes"),
-        ("<ANSWER>No</ANSWER>", "No"),
-        ("It rains. <final_answer>Yes</final_answer>", "Yes"),
-        ("<answer>Yes", "Yes"),
-        ('<answer id="1">Yes</answer>', "Yes"),
-        (r"\[\fbox{Yes}\]", "Yes"),
-        ("<|begin_of_solution|>No.<|end_of_solution|>", "No"),
-        ("<answer><|begin_of_box|>Yes<|end_of_box|></answer>", "Yes"),
-        ("<|START_RESPONSE|>Yes<|END_RESPONSE|>", "Yes"),
-        (r"It rains, so $\boxed{\text{Yes}}$.", "Yes"),
-        (r"\boxed{\textbf{\text{No}}}", "No"),
-        (r"\[\boxed{Yes}\]", "Yes"),
-        (r"\boxed{Yes} or \boxed{No}", ""),
-        ("<answer>Yes</answer><answer>No</answer>", ""),
-        (r"Yes, at first sight. \boxed{\text{No}}", ""),
-        (r"Yes, since \boxed{x} is wet.", "Yes"),
-        ("<answer>perhaps</answer>", ""),
+JUDGED = {
+    "Yes": [
+        "<answer>\nYes\n</answer>", "It rains. <final_answer>Yes</final_answer>", "<answer>Yes",
+        '<answer id="1">Yes</answer>', r"\[\fbox{Yes}\]", r"It rains, so $\boxed{\text{Yes}}$.",
+        "<answer><|begin_of_box|>Yes<|end_of_box|></answer>", r"\[\boxed{Yes}\]",
+        "<|START_RESPONSE|>Yes<|END_RESPONSE|>", r"Yes, since \boxed{x} is wet.",
     ],
-)
-def test_marked_answers_are_judged(text, answer):
+    "No": [
+        "<ANSWER>No</ANSWER>", "<|begin_of_solution|>No.<|end_of_solution|>",
+        r"\boxed{\textbf{\text{No}}}",
+    ],
+    "": [
+        r"\boxed{Yes} or \boxed{No}", "<answer>Yes</answer><answer>No</answer>",
+        r"Yes, at first sight. \boxed{\text{No}}", "<answer>perhaps</answer>",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer, text", [(own, text) for own in JUDGED for text in JUDGED[own]])
+def test_marked_answers_are_judged(answer, text):
     assert CHOICE.judge(text).answer == answer
 
 

@@ -40,22 +40,19 @@ def test_spans_move_with_what_is_replaced(kept, text):
     found = mixed(a_prompt(), DONOR, kept=kept)
     assert found.text == text
     own = {name: text for name, text in PARTS if name}
-    for name, original in own.items():
-        replaced = name in DONOR.segments and name not in kept
-        assert found.segment_text(name) == (DONOR.segments[name] if replaced else original)
+    own |= {name: text for name, text in DONOR.segments.items() if name not in kept}
+    assert {name: found.segment_text(name) for name in own} == own
     roles = {name: text[slice(*span)] for name, span in found.roles.items()}
     assert roles == ({"who": "Ann"} if "first" in kept else {}) | {"asked": "Ann"}
     assert found.donors == ()
 
 
-def test_a_donors_roles_take_the_place_of_those_that_it_replaces():
+@pytest.mark.parametrize(("kept", "who"), [((), "Eve"), (("first",), "Ann")])
+def test_a_donors_roles_take_the_place_of_those_that_it_replaces(kept, who):
     donor = replace(DONOR, roles={"first": {"who": (0, 3)}, "second": {"other": (0, 3)}})
-    found = mixed(a_prompt(), donor)
+    found = mixed(a_prompt(), donor, kept=kept)
     roles = {name: found.text[slice(*span)] for name, span in found.roles.items()}
-    assert roles == {"who": "Eve", "other": "Kim", "asked": "Ann"}
-    kept = mixed(a_prompt(), donor, kept=("first",))
-    roles = {name: kept.text[slice(*span)] for name, span in kept.roles.items()}
-    assert roles == {"who": "Ann", "other": "Kim", "asked": "Ann"}
+    assert roles == {"who": who, "other": "Kim", "asked": "Ann"}
 
 
 @pytest.mark.slow
@@ -71,8 +68,16 @@ def test_a_prompt_with_all_of_a_donors_segments_has_the_roles_of_its_own(system)
             assert named == set(donor.name.split("/"))
 
 
-def test_segments_that_overlap_are_refused():
+def test_segments_can_be_chosen_and_those_that_overlap_or_lack_are_refused():
+    (narrow,) = with_donors([a_prompt()], count=8, segments=["second"])
+    assert narrow.donors[0].segments == {"second": "Kim is."}
+    with pytest.raises(UserError, match=r"\b1\b.*segment 'third'.*first, second"):
+        with_donors([a_prompt()], count=8, segments=["third"])
     prompt = a_prompt(donors=())
+    with pytest.raises(UserError, match=r"prompt 1.*donors"):
+        donors_of(prompt, "instance")
+    with pytest.raises(UserError, match=r"prompts.*three-options.*donors"):
+        with_donors(three_options.prompts(seed=0, data=None), count=8)
     odd = Prompt("1", prompt.text, {"first": (0, 9), "second": (8, 12)}, yes_no(), "p", "side", {})
     with pytest.raises(UserError, match=r"donors replace overlapping segments.*prompt 1\b"):
         mixed(odd, DONOR)
@@ -116,19 +121,3 @@ def test_the_other_side_gives_what_it_has():
     alone = with_donors(interp.load_prompts(limit=1)[:1], count=1)[0]
     assert donors_of(alone, "counterpart") == ()
     assert donors_of(alone, "instance") == donors_of(one, "instance")
-
-
-def test_some_segments_can_be_chosen():
-    (narrow,) = with_donors([a_prompt()], count=8, segments=["second"])
-    assert narrow.donors[0].segments == {"second": "Kim is."}
-    assert mixed(narrow, narrow.donors[0]).text == "Given: Ann runs.Kim is.\nDoes Ann run?"
-    with pytest.raises(UserError, match=r"\b1\b.*segment 'third'.*first, second"):
-        with_donors([a_prompt()], count=8, segments=["third"])
-
-
-def test_prompts_without_donors_are_refused():
-    prompts = three_options.prompts(seed=0, data=None)
-    with pytest.raises(UserError, match=r"prompts.*three-options.*donors"):
-        with_donors(prompts, count=8)
-    with pytest.raises(UserError, match=r"prompt 1.*donors"):
-        donors_of(a_prompt(donors=()), "instance")

@@ -17,13 +17,6 @@ def test_composed_spans_cover_their_parts(parts):
     }
 
 
-def test_an_unknown_segment_is_refused():
-    prompt = a_prompt()
-    assert prompt.segment_text("premise1") == "text"
-    with pytest.raises(UserError, match=r"\b1\b.*segment 'premise3'.*premise1\b"):
-        prompt.segment_text("premise3")
-
-
 def a_prompt(**changes):
     fields = {"id": "1", "text": "text", "segments": {"premise1": (0, 4)}, "answer": yes_no()}
     return Prompt(**{**fields, "pair_id": "p", "side": "side", "factors": {}, **changes})
@@ -50,13 +43,15 @@ def a_prompt(**changes):
     ],
 )
 def test_what_would_be_measured_wrongly_is_refused(changes, message):
-    assert a_prompt().answer.gold == "Yes"
+    assert a_prompt().segment_text("premise1") == "text"
+    with pytest.raises(UserError, match=r"\b1\b.*segment 'premise3'.*premise1\b"):
+        a_prompt().segment_text("premise3")
     with pytest.raises(UserError, match=message):
         a_prompt(**changes)
 
 
 def test_a_prompt_is_shown_on_a_short_line():
-    prompt = Prompt("1/a", "It rains. " * 99, {"rule": (0, 9)}, yes_no(), "1", "a", {})
+    prompt = a_prompt(text="It rains. " * 99)
     assert len(repr(prompt)) < 320
-    for shown in ("'1/a'", "side: a", "gold: Yes", "segments: rule"):
+    for shown in ("'1'", "side: side", "gold: Yes", "segments: premise1"):
         assert shown in repr(prompt)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
-from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.design import evenly
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -18,6 +17,7 @@ from interp.prompts.systems import find_system
 from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.prompts import CROSSED as ASKED
 from interp_experiments.rulebreakers.study import DEFAULT_LIMIT
+from tests.support.answers import yes_no
 from tests.support.prompts import some_prompts
 from tests.support.systems import three_options
 
@@ -27,35 +27,10 @@ def full():
     return find_system("rulebreakers").prompts(seed=0, data=None)
 
 
-@pytest.fixture(scope="module")
-def many(full):
-    """Twenty items of each verb in all forms: enough to spread over, and quick to read."""
-    return full.spread(4800)
-
-
 def made_of(prompts, template):
     return PromptSet(
         template.system, template.sides, template.strata, prompts.__getitem__, range(len(prompts))
     )
-
-
-@pytest.mark.slow
-@settings(max_examples=12, deadline=None)
-@given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
-def test_a_limit_is_spread_evenly(many, pairs, seed):
-    subset = list(many.spread(pairs, seed))
-    assert len(subset) == 2 * pairs
-    assert Counter(prompt.side for prompt in subset) == {
-        "rulebreaker": pairs,
-        "non_rulebreaker": pairs,
-    }
-    assert len({prompt.pair_id for prompt in subset}) == pairs
-    # Instances are whole, so that rules and verbs may differ by ten phrasings.
-    slack = {"rule": 20, "entity_group": 20, "verb": 20, "phrasing": 2}
-    for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
-        counts = Counter(prompt.factors[factor] for prompt in subset).values()
-        least = min(counts) if len(counts) == values else 0
-        assert (max(counts) - least) // 2 <= slack[factor], (factor, counts)
 
 
 @pytest.mark.quick(2)
@@ -73,8 +48,8 @@ def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(instances=st.integers(24, 90), seed=st.integers(0, 3))
-def test_what_is_asked_is_asked_by_both_rules_in_every_phrasing(many, instances, seed):
-    frame = many.spread(20 * instances + 3, seed).to_frame().drop_duplicates("pair_id")
+def test_what_is_asked_is_asked_by_both_rules_in_every_phrasing(full, instances, seed):
+    frame = full.spread(20 * instances + 3, seed).to_frame().drop_duplicates("pair_id")
     asked = frame.groupby(list(ASKED))[["rule", "phrasing"]].value_counts()
     assert (asked == 1).all()
     assert sorted(asked.groupby(list(ASKED)).size()) == [3, *[20] * instances]
@@ -121,7 +96,7 @@ def crossed(kinds, variants):
             f"{item}-{variant}-{side}",
             "text",
             {},
-            Choice((AnswerOption("Yes", ("Yes",)), AnswerOption("No", ("No",))), gold="Yes"),
+            yes_no(),
             f"{item}-{variant}",
             side,
             {"kind": kind, "item": str(item), "variant": str(variant)},
@@ -148,26 +123,17 @@ def strata_of(frame):
 
 
 @settings(max_examples=40, deadline=None)
-@given(made=CROSSED, pairs=st.integers(1, 40), seed=st.integers(0, 9))
-def test_weights_of_each_stratum_add_up_to_its_size(made, pairs, seed):
+@given(made=CROSSED, pairs=st.integers(1, 40), fewer=st.integers(1, 40), seed=st.integers(0, 9))
+def test_weights_of_each_stratum_add_up_to_its_size_in_samples_and_theirs(made, pairs, fewer, seed):
     prompts = crossed(*made)
     whole = strata_of(prompts.to_frame()).size()
     sample = prompts.spread(pairs, seed)
-    drawn = strata_of(sample.to_frame())["weight"]
-    assert (drawn.nunique() == 1).all()
-    assert drawn.sum().to_numpy() == pytest.approx(whole[drawn.sum().index].to_numpy())
+    for drawn in (sample, sample.spread(fewer, seed)):
+        weights = strata_of(drawn.to_frame())["weight"]
+        assert (weights.nunique() == 1).all()
+        assert weights.sum().to_numpy() == pytest.approx(whole[weights.sum().index].to_numpy())
     if 2 * pairs >= len(prompts):
         assert set(sample.to_frame()["weight"]) == {1.0}
-
-
-@settings(max_examples=40, deadline=None)
-@given(made=CROSSED, some=st.integers(1, 40), fewer=st.integers(1, 40), seed=st.integers(0, 9))
-def test_a_sample_of_a_sample_stands_for_the_whole_set(made, some, fewer, seed):
-    prompts = crossed(*made)
-    whole = strata_of(prompts.to_frame()).size()
-    sample = prompts.spread(some, seed)
-    again = strata_of(sample.spread(fewer, seed).to_frame())["weight"].sum()
-    assert again.to_numpy() == pytest.approx(whole[again.index].to_numpy())
     assert set(prompts.to_frame()["weight"]) == {1.0}
 
 
@@ -200,16 +166,6 @@ def test_members_of_a_group_may_differ_in_a_stratum():
     prompts = three_options.prompts(seed=0, data=None)
     assert sorted(prompts.spread(9).numbers) == list(range(12))
     assert set(prompts.spread(2).to_frame()["weight"]) == {2.0}
-
-
-def test_a_factor_named_like_another_column_is_refused():
-    template = some_prompts(2)
-    first, *others = template
-    weighed = dataclasses.replace(first, factors={**first.factors, "weight": "heavy"})
-    with pytest.raises(
-        UserError, match=r"'RULEBREAKER_0012630_rb/infer-tf'.*factor 'weight'.*column"
-    ):
-        made_of([weighed, *others], template).check()
 
 
 def one_by_one(cells, rng):
@@ -283,11 +239,6 @@ def test_an_outline_is_what_the_prompt_says_and_spares_building_it(full):
     )
 
 
-def test_a_limit_beyond_the_set_is_the_set():
-    small = some_prompts(5)
-    assert sorted(small.spread(99).numbers) == sorted(small.numbers)
-
-
 def test_a_limit_that_is_no_number_of_pairs_is_refused(full, unchecked_types):
     for limit in (0, "60", 1.5, None):
         with pytest.raises(UserError, match=r"limit.*\S; .*pair"):
@@ -316,17 +267,30 @@ def test_the_hash_depends_on_everything_and_on_nothing_else():
     assert made_of(prompts[::-1], template).content_hash() != original
 
 
-def test_duplicate_ids_and_single_sides_are_refused():
-    template = some_prompts(2)
-    prompts = list(template)
-    with pytest.raises(UserError, match="prompt id 'RULEBREAKER_0012630_rb/infer-tf'"):
-        made_of([*prompts, prompts[0]], template).check()
-    with pytest.raises(
-        UserError,
-        match=r"'RULEBREAKER_0003881/support-yn'.*rulebreaker; .*rulebreaker.*non_rulebreaker",
-    ):
-        made_of(prompts[:-1], template).check()
-    made_of(prompts, template).check()
+def with_factor(name):
+    return lambda one, *others: [
+        dataclasses.replace(one, factors={**one.factors, name: "v"}),
+        *others,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (lambda one, *others: [one, *others, one], "prompt id 'RULEBREAKER_0012630_rb/infer-tf'"),
+        (lambda *own: own[:-1], r"'RULEBREAKER_0003881/.*rulebreaker; .*one non_rulebreaker"),
+        (with_factor("weight"), r"'RULEBREAKER_0012630_rb/infer-tf'.*factor 'weight'.*rename"),
+        *((with_factor(name), f"{name}.*rename") for name in ("question_start", "question_end")),
+        *(
+            (lambda one, *_, side=side: [dataclasses.replace(one, side=side)], f"{side}.*rename")
+            for side in ("paired", "model", "weight")
+        ),
+    ],
+)
+def test_sets_that_tables_cannot_hold_are_refused(changed, problem):
+    PromptSet.of(list(some_prompts(2))).check()
+    with pytest.raises(UserError, match=problem):
+        PromptSet.of(changed(*some_prompts(2))).check()
 
 
 def test_the_frame_has_factors_and_spans():
@@ -374,3 +338,22 @@ def test_a_filter_keeps_prompts_with_what_the_set_knows(full):
     shown = interp.with_messages(one, shots=2)
     assert len(shown[0].messages.demonstrations) == 2
     assert len(found.filter(lambda prompt: False)) == 0
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
+def test_a_limit_is_spread_evenly(many, pairs, seed):
+    subset = list(many.spread(pairs, seed))
+    assert len(subset) == 2 * pairs
+    assert Counter(prompt.side for prompt in subset) == {
+        "rulebreaker": pairs,
+        "non_rulebreaker": pairs,
+    }
+    assert len({prompt.pair_id for prompt in subset}) == pairs
+    # Instances are whole, so that rules and verbs may differ by ten phrasings.
+    slack = {"rule": 20, "entity_group": 20, "verb": 20, "phrasing": 2}
+    for factor, values in (("rule", 2), ("entity_group", 2), ("verb", 12), ("phrasing", 10)):
+        counts = Counter(prompt.factors[factor] for prompt in subset).values()
+        least = min(counts) if len(counts) == values else 0
+        assert (max(counts) - least) // 2 <= slack[factor], (factor, counts)

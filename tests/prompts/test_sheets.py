@@ -13,19 +13,9 @@ from hypothesis import strategies as st
 from interp.errors import UserError
 from interp.prompts import sheets
 from interp.prompts.files import read_rows
+from tests.prompts.test_files import COLUMNS, cells, written
 
-COLUMNS = ("id", "text")
 ROWS = [{"id": "1", "text": "one, two; three"}, {"id": "2", "text": 'said "no"'}]
-
-
-def cells(file, **options):
-    return [dict(row.cells) for row in read_rows(file, COLUMNS, **options)]
-
-
-def written(folder, content, name="a.csv"):
-    file = folder / name
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return file
 
 
 def workbook(folder, rows, **others):
@@ -62,7 +52,9 @@ TABLE = [["id", "text"], ["1", "one, two; three"], ["2", 'said "no"']]
 def test_cells_are_separated_as_the_file_says(tmp_path, before, end, told, after):
     mark, after = after[0], after[1:]
     lines = ["id" + mark + "text", f'1{mark}"one, two; three"', mark, f'2{mark}"said ""no"""']
-    file = written(tmp_path, before + end.join([*told, *(line + after for line in lines)]) + end)
+    file = written(
+        tmp_path, "a.csv", before + end.join([*told, *(line + after for line in lines)]) + end
+    )
     assert cells(file) == ROWS
     places = [row.where.rsplit(", ")[-1] for row in read_rows(file, COLUMNS)]
     assert places == [f"line {2 + len(told)}", f"line {4 + len(told)}"]
@@ -71,7 +63,7 @@ def test_cells_are_separated_as_the_file_says(tmp_path, before, end, told, after
 @pytest.mark.parametrize("start", ["\ufeff", ""])
 @pytest.mark.parametrize("above", ["\n", "\n  \n", "\nsep=;\n"])
 def test_empty_lines_may_stand_above_the_header(tmp_path, start, above):
-    file = written(tmp_path, f"{start}{above}id;text\n1;é\n\n2;b\n")
+    file = written(tmp_path, "a.csv", f"{start}{above}id;text\n1;é\n\n2;b\n")
     assert [row["text"] for row in cells(file)] == ["é", "b"]
     assert read_rows(file, COLUMNS)[0].where.endswith(f"line {above.count(chr(10)) + 2}")
 
@@ -82,7 +74,7 @@ def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
         file = workbook(tmp_path, TABLE).rename(tmp_path / "a.XLSX")
     else:
         mark = "\t" if suffix == "Tsv" else ","
-        file = written(tmp_path, f"id{mark}text\n1{mark}x\n", f"a.{suffix}")
+        file = written(tmp_path, f"a.{suffix}", f"id{mark}text\n1{mark}x\n")
     assert cells(file)[0]["id"] == "1"
 
 
@@ -98,19 +90,20 @@ def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
 )
 def test_a_row_that_does_not_fit_is_refused(tmp_path, content, said):
     with pytest.raises(UserError, match=said):
-        cells(written(tmp_path, content))
+        cells(written(tmp_path, "a.csv", content))
 
 
 def test_a_header_in_quotes_or_with_other_marks_keeps_its_separator(tmp_path):
-    file = written(tmp_path, 'id,text,"a;b;c;d"\n1,x,y\n')
+    file = written(tmp_path, "a.csv", 'id,text,"a;b;c;d"\n1,x,y\n')
     assert cells(file, others=True) == [{"id": "1", "text": "x", "a;b;c;d": "y"}]
-    file = written(tmp_path, "1,one; two; three\n")
+    file = written(tmp_path, "a.csv", "1,one; two; three\n")
     assert cells(file, unnamed=COLUMNS) == [{"id": "1", "text": "one; two; three"}]
 
 
 def test_a_hundred_thousand_columns_take_no_quadratic_time(tmp_path):
     names = [f"c{number}" for number in range(100_000)]
-    file = written(tmp_path, ",".join([*COLUMNS, *names]) + "\n" + ",".join(["x"] * 100_002))
+    lines = [",".join([*COLUMNS, *names]), ",".join(["x"] * 100_002)]
+    file = written(tmp_path, "a.csv", "\n".join(lines))
     (row,) = cells(file, others=True)
     assert len(row) == 100_002
 
@@ -135,10 +128,6 @@ def test_one_sheet_of_a_workbook_is_read(tmp_path):
     file = workbook(tmp_path, TABLE, notes=[["a remark"]])
     with pytest.raises(UserError, match="Sheet, notes"):
         cells(file)
-    book = openpyxl.load_workbook(file)
-    book["notes"].sheet_state = "hidden"
-    book.save(file)
-    assert cells(file) == ROWS
     with pytest.raises(UserError, match="0 sheets"):
         cells(workbook(tmp_path, []))
 
@@ -215,13 +204,9 @@ def test_a_formula_without_a_stored_value_is_told(tmp_path, stored, text):
     if text is None:
         with pytest.raises(UserError, match=r"\brow 3: text is a formula .*Excel.*CSV"):
             cells(file)
-        assert [row["id"] for row in [*read(file, ("id",))]] == ["1", "2"]
+        assert [row.cells["id"] for row in read_rows(file, ("id",))] == ["1", "2"]
     else:
         assert [row["text"] for row in cells(file)] == ["a", text]
-
-
-def read(file, columns):
-    return [row.cells for row in read_rows(file, columns)]
 
 
 def test_a_formula_whose_value_is_an_empty_text_is_an_empty_cell(tmp_path):

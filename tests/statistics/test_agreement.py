@@ -11,6 +11,7 @@ from interp.statistics.clusters import cluster_contrast
 from interp.statistics.contrasts import difference, spread
 from interp.statistics.discrimination import mean_concordance
 from interp.statistics.means import cluster_mean
+from tests.analysis.test_readings import data
 
 STUDIES = 60
 
@@ -98,25 +99,11 @@ def test_readings_differ_from_baselines_as_their_intervals_say(options, better):
     # One of the options is correct more often than the others.
     odds = [1.0] * options if better == CHANCE else [4.0] + [1.0] * (options - 1)
     for _ in range(STUDIES // 2):
-        prompts = pd.DataFrame(
-            {
-                "prompt_id": [f"p{n}" for n in range(36)],
-                "pair_id": np.repeat(range(18), 2).astype(str),
-                "side": ["a", "b"] * 18,
-                "weight": rng.choice([1.0, 5.0], 36),
-                "phrasing": "x",
-            }
-        )
-        prompts["topic"] = prompts["pair_id"].astype(int) % 14
+        weights = rng.choice([1.0, 5.0], 36)
         golds = rng.choice(names, 36, p=np.array(odds) / sum(odds))
-        prompts["gold"] = (names * 36)[:36] if better == CHANCE else golds
-        shares = pd.DataFrame(
-            {
-                "prompt_id": prompts["prompt_id"].repeat(options),
-                "option": names * 36,
-                "relative_probability": 1 / options,
-            }
-        )
+        golds = (names * 36)[:36] if better == CHANCE else golds
+        prompts, _, shares = data([[1 / options] * options] * 36, golds, names=names)
+        prompts = prompts.assign(weight=weights, topic=np.arange(36) // 2 % 14)
         sample = Sample(prompts, shares, "topic")
         right = rng.random(36) < 0.5 + 0.35 * (better == CONSTANT)
         credits = pd.DataFrame({"credit": right.astype(float), "tied": False}, prompts["prompt_id"])

@@ -34,24 +34,6 @@ def test_the_test_is_that_of_r():
     assert test.high == pytest.approx(-0.674364420374, abs=1e-9)
 
 
-@given(samples, samples)
-def test_the_test_by_its_formula(a, b):
-    """Welch (1947), with Satterthwaite's degrees of freedom."""
-    variances = [np.var(values, ddof=1) / len(values) for values in (a, b)]
-    error = math.sqrt(sum(variances))
-    df = sum(variances) ** 2 / sum(
-        variance**2 / (len(values) - 1) for variance, values in zip(variances, (a, b), strict=True)
-    )
-    difference = np.mean(a) - np.mean(b)
-    half = stats.t.ppf(0.975, df) * error
-    t = difference / error
-    expected = [t, df, 2 * stats.t.sf(abs(t), df), difference - half, difference + half]
-    test = welch(pd.Series(a), pd.Series(b))
-    assert [test.t, test.df, test.p, test.low, test.high] == pytest.approx(
-        expected, rel=1e-12, abs=1e-12
-    )
-
-
 def test_the_effect_size_is_that_of_a_textbook():
     # Borenstein et al. (2009), Introduction to Meta-Analysis, chapter 4: means 103 and 100,
     # standard deviations 5.5 and 4.5, 50 each give d = 0.5970 and g = 0.5924.
@@ -87,18 +69,11 @@ def test_an_undefined_test_says_why(a, b, note):
     test = welch(pd.Series(a, dtype=float), pd.Series(b, dtype=float))
     assert test.note == note
     assert all(math.isnan(value) for value in (test.t, test.df, test.p, test.low, test.g))
-
-
-def test_what_is_known_of_an_undefined_test_is_given():
-    test = welch(pd.Series([0.1] * 3), pd.Series([0.3]))
-    assert (test.n_a, test.n_b, test.sd_a) == (3, 1, 0.0)
-    assert test.difference == pytest.approx(-0.2)
-
-
-def test_one_constant_group_is_no_obstacle():
-    test = welch(pd.Series([1.0] * 5), pd.Series([1.0, 2.0, 3.0]))
-    assert test.df == pytest.approx(2)
-    assert test.note == ""
+    known = welch(pd.Series([0.1] * 3), pd.Series([0.3]))  # what is known is given
+    assert (known.n_a, known.n_b, known.sd_a) == (3, 1, 0.0)
+    assert known.difference == pytest.approx(-0.2)
+    one_constant = welch(pd.Series([1.0] * 5), pd.Series([1.0, 2.0, 3.0]))
+    assert (one_constant.df, one_constant.note) == (pytest.approx(2), "")
 
 
 GRADIENT = [0.689, 0.820, 0.818, 0.980, 0.844, 0.944]
@@ -215,22 +190,17 @@ def test_the_interval_by_hand():
 @pytest.mark.parametrize(
     ("x", "y", "note"),
     [
-        ([], [], "undefined: 0 rows with both values; at least 3 are needed"),
-        ([1], [2], "undefined: 1 rows with both values; at least 3 are needed"),
-        (
-            [1, 2, np.nan],
-            [1, np.nan, 3],
-            "undefined: 1 rows with both values; at least 3 are needed",
-        ),
-        ([1, 1, 1], [1, 2, 3], "undefined: x constant"),
-        ([1, 1, 1], [2, 2, 2], "undefined: x and y constant"),
+        ([], [], r"\b0 rows .* 3\b"),
+        ([1], [2], r"\b1 rows .* 3\b"),
+        ([1, 2, np.nan], [1, np.nan, 3], r"\b1 rows .* 3\b"),
+        ([1, 1, 1], [1, 2, 3], "x constant"),
+        ([1, 1, 1], [2, 2, 2], "x and y constant"),
     ],
 )
 def test_an_undefined_correlation_says_why(x, y, note):
     test = of(x, y)
-    assert test.note == note
-    assert math.isnan(test.rho)
-    assert math.isnan(test.p)
+    assert re.match(f"undefined: .*{note}", test.note)
+    assert np.isnan([test.rho, test.p]).all()
 
 
 def test_a_perfect_correlation_has_no_interval():

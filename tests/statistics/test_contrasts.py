@@ -68,8 +68,9 @@ def test_clusters_of_one_level_each_are_relabelled():
     assert found.p == pytest.approx(welch.pvalue, abs=0.02)
 
 
-def beta_clusters(rng, clusters, trials, *, share, correlation, first=0):
+def beta_clusters(rng, group, first=0):
     """Hits and trials of clusters whose own shares have this mean and intraclass correlation."""
+    clusters, trials, share, correlation = group
     if correlation == 1:
         own = rng.binomial(1, share, clusters).astype(float)
     else:
@@ -80,36 +81,30 @@ def beta_clusters(rng, clusters, trials, *, share, correlation, first=0):
 
 
 @pytest.mark.slow
-def test_groups_of_other_size_and_spread_differ_by_chance_as_often_as_stated(monkeypatch):
-    """Permutations without standard errors found 0.2 of such differences."""
+@pytest.mark.parametrize(
+    ("one", "other", "truth"),
+    [
+        # Permutations without standard errors found 0.2 of such differences.
+        ((147, 6, 0.3, 0.05), (30, 4, 0.3, 1), 0.0),
+        # Student's interval holds 79% of such differences, and values above 1.
+        ((12, 10, 0.95, 0.5), (12, 10, 0.05, 0.5), 0.9),
+        # Of eleven clusters that are right once in ten, none may be: that excludes no tenth.
+        ((11, 3, 0.1, 0.9), (11, 3, 1e-9, 0.9), 0.1),
+    ],
+)
+def test_unlike_groups_differ_and_are_excluded_as_often_as_stated(monkeypatch, one, other, truth):
     monkeypatch.setattr(contrasts, "RESAMPLES", 199)
     rng = np.random.default_rng(11)
-    found = [
-        difference(
-            beta_clusters(rng, 147, 6, share=0.3, correlation=0.05),
-            beta_clusters(rng, 30, 4, share=0.3, correlation=1, first=1000),
-        )
+    found = pd.DataFrame(
+        difference(beta_clusters(rng, one), beta_clusters(rng, other, first=1000))
         for _ in range(300)
-    ]
+    )
     most = stats.binom.ppf(0.999, 300, 0.05) / 300
-    assert np.mean([test.p <= 0.05 for test in found]) <= most
-    assert np.mean([test.low <= 0 <= test.high for test in found]) >= 1 - most
-
-
-@pytest.mark.slow
-def test_intervals_never_leave_the_range_of_a_difference():
-    """Student's interval of such differences holds 79% of true ones, and values above 1."""
-    rng = np.random.default_rng(12)
-    found = [
-        difference(
-            beta_clusters(rng, 12, 10, share=0.95, correlation=0.5),
-            beta_clusters(rng, 12, 10, share=0.05, correlation=0.5, first=1000),
-        )
-        for _ in range(300)
-    ]
-    ends = np.array([(test.low, test.high) for test in found])
-    assert (ends[:, 0] > -1).all() and (ends[:, 1] <= 1).all()
-    assert ((ends[:, 0] <= 0.9) & (ends[:, 1] >= 0.9)).mean() >= 0.93
+    assert found["low"].gt(-1).all() and found["high"].le(1).all()
+    assert found["low"].le(truth).mul(found["high"] >= truth).mean() >= 1 - most
+    assert found["excluded_above"].lt(truth).mean() <= most
+    if not truth:
+        assert found["p"].le(0.05).mean() <= most
 
 
 @pytest.mark.parametrize(("hits", "paired"), [((5, 5), True), ((5, 0), True), ((0, 0), False)])
@@ -128,21 +123,6 @@ def test_where_no_cluster_deviates_the_interval_is_that_of_what_an_added_one_may
     assert (found.low, found.high) == pytest.approx(expected, abs=0.02)
     assert found.detectable > (found.high - found.low) / 2
     assert (found.p < 0.01) == (hits == (5, 0))
-
-
-@pytest.mark.slow
-def test_a_model_that_hardly_ever_answers_correctly_excludes_little():
-    """Of eleven clusters that are right once in ten, none may be: that excludes no tenth."""
-    rng = np.random.default_rng(14)
-    wrongly = [
-        difference(
-            beta_clusters(rng, 11, 3, share=0.1, correlation=0.9),
-            beta_clusters(rng, 11, 3, share=1e-9, correlation=0.9, first=1000),
-        ).excluded_above
-        < 0.1
-        for _ in range(200)
-    ]
-    assert np.mean(wrongly) <= 0.1
 
 
 def test_one_level_cannot_be_told_from_a_copy():
@@ -176,20 +156,6 @@ def test_a_level_that_weighs_less_has_no_findings_of_its_own():
     heavy, light = sums([0] * 12, [60] * 12), sums([4] + [0] * 11, [10] * 12)
     light.index += 100
     assert difference(heavy, light).p == 1.0
-
-
-@pytest.mark.slow
-def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
-    """Clusters of one level weigh six times as much, and one in ten is ever right."""
-    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
-    rng = np.random.default_rng(5)
-    p = []
-    for _ in range(300):
-        hits = rng.binomial(1, 0.1, 40) * rng.integers(1, 7, 40)
-        heavy, light = sums(6 * hits[:20], [36] * 20), sums(hits[20:], [6] * 20)
-        light.index += 100
-        p.append(difference(heavy, light).p)
-    assert (np.array(p) <= 0.05).mean() <= 0.09
 
 
 def test_few_clusters_are_not_tested():
@@ -283,3 +249,17 @@ def test_the_smallest_p_is_that_of_the_clearest_difference(paired):
     assert found.paired == paired
     assert found.p == pytest.approx(found.p_least, rel=0.5, abs=3e-4)
     assert found.p >= found.p_least
+
+
+@pytest.mark.slow
+def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
+    """Clusters of one level weigh six times as much, and one in ten is ever right."""
+    monkeypatch.setattr(contrasts, "RESAMPLES", 199)
+    rng = np.random.default_rng(5)
+    p = []
+    for _ in range(300):
+        hits = rng.binomial(1, 0.1, 40) * rng.integers(1, 7, 40)
+        heavy, light = sums(6 * hits[:20], [36] * 20), sums(hits[20:], [6] * 20)
+        light.index += 100
+        p.append(difference(heavy, light).p)
+    assert (np.array(p) <= 0.05).mean() <= 0.09

@@ -22,17 +22,11 @@ from interp.statistics.decisions import (
 
 def test_the_correction_is_that_of_r():
     # R 4.2.2: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
-    table = holm(pd.DataFrame({"p": [0.01, 0.04, 0.03, 0.005]}), family="models")
+    rows = pd.DataFrame({"p": [0.01, 0.04, 0.03, 0.005]}, index=[0] * 4)
+    table = holm(rows, family="models")
     assert table["p_holm"].tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert table["family"].tolist() == ["models"] * 4
     assert table["family_size"].tolist() == [4] * 4
-
-
-@pytest.mark.parametrize("p", [[], [np.nan, np.nan]])
-def test_a_family_without_tests(p):
-    table = holm(pd.DataFrame({"p": p}, dtype=float), family="none")
-    assert table["p_holm"].isna().all()
-    assert (table["family_size"] == 0).all()
 
 
 # statsmodels collects Python's garbage at every call.
@@ -45,11 +39,6 @@ def test_the_correction_by_its_formula(p):
     table = holm(pd.DataFrame({"p": p}, dtype=float), family="models")
     assert table["p_holm"].dropna().to_dict() == pytest.approx(expected.to_dict(), abs=1e-12)
     assert table["family_size"].tolist() == [len(ordered)] * len(p)
-
-
-def test_rows_of_one_label_are_tests_of_their_own():
-    table = holm(pd.DataFrame({"p": [0.01, 0.04]}, index=[0, 0]), family="models")
-    assert table["p_holm"].tolist() == pytest.approx([0.02, 0.04])
 
 
 @pytest.mark.parametrize(

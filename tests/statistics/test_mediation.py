@@ -28,18 +28,7 @@ def test_the_product_of_means_is_unbiased_even_if_both_come_from_one_draw(draws)
         a, b = (np.array([pair[side] for pair, _ in drawn]) for side in (0, 1))
         expected += np.prod([p for _, p in drawn]) * product_of_means(a, b)
     assert expected == pytest.approx(one * other, rel=1e-12)
-
-
-def test_a_single_draw_counts_as_exact():
-    assert product_of_means(np.array([2.0]), np.array([-3.0])) == -6.0
-
-
-def test_both_orders_add_up_to_the_total():
-    rng = np.random.default_rng(0)
-    found = effects_of_draws(*rng.normal(size=(4, 7)))
-    assert set(found) == set(EFFECTS)
-    np.testing.assert_allclose(found["direct"] + found["through_other"], found["total"])
-    np.testing.assert_allclose(found["through"] + found["direct_other"], found["total"])
+    assert product_of_means(np.array([2.0]), np.array([-3.0])) == -6.0  # a single draw is exact
 
 
 def test_the_effects_by_hand():
@@ -53,6 +42,7 @@ def test_the_effects_by_hand():
         "direct_other": 4.0,
         "through_other": 3.0,
     }
+    assert set(found) == set(EFFECTS)
 
 
 def trials(seed=0, clusters=25, share=0.6):

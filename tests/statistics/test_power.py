@@ -103,22 +103,6 @@ def test_correlations_of_a_pilot_computed_by_hand():
     assert found.share == pytest.approx(0.5)
 
 
-@pytest.mark.slow
-def test_correlations_of_a_pilot_are_those_that_it_was_made_with(pairs):
-    rng = np.random.default_rng(0)
-    plain = pairs.assign(weight=1.0)
-    found = [
-        expected(plain.assign(paired=answers(rng, pairs, 0.4, 0.3)), contrast, "entity_b")
-        for _ in range(60)
-        for contrast in (RULE, PHRASING)
-    ]
-    for one in (found[::2], found[1::2]):
-        # Each share is that of the pilot itself, which makes correlations 1 / 36 smaller.
-        assert np.mean([e.within[0] for e in one]) == pytest.approx(0.28, abs=0.03)
-        assert np.mean([e.across for e in one]) == pytest.approx(0.28, abs=0.03)
-        assert np.mean([e.share for e in one]) == pytest.approx(0.4, abs=0.03)
-
-
 @pytest.mark.parametrize("contrast", [RULE, GROUP])
 def test_simulated_studies_are_tested_as_reports_are(pairs, contrast):
     trials = PairCounts.of(pairs, contrast, "entity_b")
@@ -174,7 +158,7 @@ def test_a_plan_from_a_pilot_says_what_its_own_report_says(pairs):
     run = contrast_table(answered, named=named, cluster="entity_b", weight="weight")
     planned = of_pilot(answered, named, cluster="entity_b")
     table = plan_table(pairs, planned, cluster="entity_b", tests=3)
-    assert table["model"].tolist() == run["model"].tolist()
+    assert table["model"].tolist() == run["model"].tolist() and "note" not in table
     ratio = table["detectable"].astype(float) / run["detectable"]
     assert ratio.between(0.85, 1.15).all(), ratio
 
@@ -215,11 +199,6 @@ def test_a_pilot_at_an_edge_promises_no_more_than_its_interval(pairs, right, end
     assert re.match(rf"pilot: {right} .*\b720\b", row["note"])
     # Without variance, 0.03 seemed enough.
     assert 0.1 < float(row["detectable"]) < 0.3
-
-
-def test_answers_that_vary_need_no_note(pairs):
-    pilot = pairs.assign(model="m", paired=np.arange(len(pairs)) % 4 == 0)
-    assert of_pilot(pilot, [RULE], cluster="entity_b")[0].awaited.note == ""
 
 
 def test_a_filter_leaves_clusters_whose_facts_are_known(pairs):

@@ -166,11 +166,6 @@ class Layout:
             yield compose(parts[1:])
 
 
-def pair_of(prompt: Prompt, *, phrasings: int) -> str:
-    """The pair that a prompt's row names; several phrasings of it have ids of their own."""
-    return prompt.pair_id.removesuffix(f"/{prompt.factors[PHRASING]}" if phrasings > 1 else "")
-
-
 def _around(columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of messages around the text; demonstrations in the order of their numbers."""
     shots = [name for name in columns if _SHOT.fullmatch(name.removesuffix(ANSWERED))]

@@ -20,15 +20,7 @@ from interp.errors import described as described_value
 from interp.lookalikes import as_printed, lookalike
 from interp.prompts.files import SHOWN
 from interp.prompts.own.facts import read_facts
-from interp.prompts.own.layout import (
-    FACTS,
-    PAIR,
-    PHRASING,
-    REQUIRED,
-    TEXT,
-    Layout,
-    pair_of,
-)
+from interp.prompts.own.layout import FACTS, PAIR, PHRASING, REQUIRED, TEXT, Layout
 from interp.prompts.own.table import Source, described, table_of
 from interp.prompts.prompt import Donor, Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -284,7 +276,9 @@ def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
     The factor is the unit of tests, in which a copy is no further observation.
     """
     texts: defaultdict[str, set[str]] = defaultdict(set)
-    pairs = [pair_of(prompt, phrasings=phrasings) for prompt in prompts]
+    # Phrasings of a row have ids of their own.
+    endings = [f"/{prompt.factors[PHRASING]}" if phrasings > 1 else "" for prompt in prompts]
+    pairs = [own.pair_id.removesuffix(end) for own, end in zip(prompts, endings, strict=True)]
     for pair, prompt in zip(pairs, prompts, strict=True):
         texts[pair].add(" ".join(prompt.text.split()))
     clusters = {pair: prompt.factors[PAIR] for pair, prompt in zip(pairs, prompts, strict=True)}

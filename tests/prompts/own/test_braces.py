@@ -15,9 +15,6 @@ def test_braces_mark_segments():
     assert text == "If it rains, it is wet. It rains. Is it wet? Answer Yes or No."
     found = {name: text[slice(*span)] for name, span in segments.items()}
     assert found == {"part1": "If it rains, it is wet.", "premise": "It rains."}
-
-
-def test_marks_of_files_work_too():
     assert marked("<rule>It rains.</rule> Is it wet?")[1] == {"rule": (0, 9)}
 
 
@@ -54,14 +51,15 @@ def test_options_are_several_texts_or_one_with_bars(given):
     assert options_of(given) == ("Mary", "Tom")
 
 
-@pytest.mark.parametrize("given", ["Mary", [], "Mary|", ["Mary", "Mary"], "", ["a|b", "a"], ["|"]])
-def test_fewer_than_two_different_options_are_refused(given):
-    with pytest.raises(interp.UserError, match=r"two different.*Paris\|Rome"):
-        options_of(given)
-
-
-@pytest.mark.parametrize("given", [3, None, [3, "a"], {"a": 1}])
+@pytest.mark.parametrize(
+    ("problem", "given"),
+    [
+        *((r"two different.*Paris\|Rome", own) for own in ("Mary", [], "Mary|", ["Mary", "Mary"])),
+        *((r"two different.*Paris\|Rome", own) for own in ("", ["a|b", "a"], ["|"])),
+        *((r"options is .*texts", own) for own in (3, None, [3, "a"], {"a": 1})),
+    ],
+)
 @pytest.mark.usefixtures("unchecked_types")
-def test_options_that_are_no_texts_are_refused(given):
-    with pytest.raises(interp.UserError, match=r"options is .*texts"):
+def test_other_options_are_refused(problem, given):
+    with pytest.raises(interp.UserError, match=problem):
         options_of(given)

@@ -6,10 +6,7 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.prompts.answers import Completion
 from interp.prompts.own.facts import read_facts
-from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp_probes.api import probe_familiarity, probe_knowledge
 
@@ -23,14 +20,11 @@ FACTS = pd.DataFrame(
 )
 
 
-def test_a_row_is_a_completion():
+def test_a_row_is_a_completion_whose_names_may_contain_a_slash():
     first = read_facts(FACTS)[0]
     assert (first.id, first.text) == ("stockholm", "Complete the sentence: Stockholm is in")
     assert first.answer.expected == ("Sweden", "Suecia")
     assert first.factors == {"region": "north"}
-
-
-def test_a_name_may_contain_a_slash():
     rows = FACTS.assign(answer=["AC/DC//Acca Dacca", "1/2//", "a/b"])
     found = [prompt.answer.expected for prompt in read_facts(rows)]
     assert found == [("AC/DC", "Acca Dacca"), ("1/2",), ("a", "b")]
@@ -40,7 +34,6 @@ def test_a_name_may_contain_a_slash():
     ("rows", "problem"),
     [
         (FACTS.drop(columns="answer"), r"columns answer.*fact, text, answer"),
-        (FACTS.assign(answer=["Sweden", None, "x"]), r"^row 2: answer.*keep_default_na=False"),
         (FACTS.assign(fact="same"), "prompt id 'same'"),
         (FACTS.assign(weight=1), r"column weight.*factor weight"),
         (FACTS.iloc[:0], r"table.*rows.*text"),
@@ -119,35 +112,9 @@ def test_names_of_one_fact_and_other_spellings_exclude_nothing():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["Niger", "South Korea", "US"])
-def test_what_is_denied_is_not_known(denied, name):
+def test_what_is_denied_is_not_known_and_denials_of_other_things_deny_no_name(denied, name):
     text = denied.replace("NAME", name)
     assert judged({"x": name}, text) == set()
     assert judged({"x": name}, f"{text}. I mean {name}.") == {"x"}
-
-
-@pytest.mark.parametrize(
-    "said", [" NAME, not Mali", " not only NAME", " I do not know, NAME", " NAME isn't far"]
-)
-def test_denials_of_other_things_deny_no_name(said):
-    assert judged({"x": "Niger"}, said.replace("NAME", "Niger")) == {"x"}
-
-
-@pytest.mark.parametrize(
-    ("side", "factor"),
-    [("paired", "x"), ("model", "x"), ("weight", "x"), ("a", "q_start"), ("a", "q_end")],
-)
-def test_names_that_tables_about_pairs_need_are_refused_before_measuring(side, factor):
-    prompts = [
-        Prompt(
-            id=own,
-            text="Is it?",
-            segments={"q": (0, 6)},
-            answer=Completion(("Yes",)),
-            pair_id="1",
-            side=own,
-            factors={factor: "v"},
-        )
-        for own in (side, "b")
-    ]
-    with pytest.raises(UserError, match=f"{side if factor == 'x' else factor}.*rename"):
-        PromptSet.of(prompts).check()
+    for other in (" NAME, not Mali", " not only NAME", " I do not know, NAME", " NAME isn't far"):
+        assert judged({"x": name}, other.replace("NAME", name)) == {"x"}
