@@ -56,31 +56,21 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise TimeoutError(f"it takes more than {seconds:g} s")
 
-    earlier = signal.signal(signal.SIGVTALRM, stop)
+    handler, limits = signal.signal(signal.SIGVTALRM, stop), resource.getrlimit(resource.RLIMIT_AS)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
-        with _memory_limit(memory):
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, earlier)
-
-
-@contextmanager
-def _memory_limit(memory: int) -> Iterator[None]:
-    """Limit the growth of the address space within the block to this many bytes, on Linux."""
-    earlier = resource.getrlimit(resource.RLIMIT_AS)
-    with suppress(OSError, ValueError):
-        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
-        most = pages * resource.getpagesize() + memory
-        if earlier[0] == resource.RLIM_INFINITY or most < earlier[0]:
-            resource.setrlimit(resource.RLIMIT_AS, (most, earlier[1]))
-    try:
+        with suppress(OSError, ValueError):
+            pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+            most = pages * resource.getpagesize() + memory
+            if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
+                resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
         yield
     except MemoryError as error:
         raise MemoryError(f"it takes more than {memory:,} bytes of memory") from error
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, earlier)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
 
 
 RENDER_SECONDS = 2.0

@@ -18,12 +18,12 @@ from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.models.adapters import merged
 from interp.models.checkpoint import (
-    PICKLE_FILES,
-    WEIGHT_FILES,
     Stored,
     as_user_error,
     indexed_files,
+    present,
     read_configuration,
+    readable,
     stored_tensors,
 )
 from interp.models.find import FoundModel, find_named
@@ -120,9 +120,12 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if method is not None:
         source["dequantized"] = method
         notes += (f"the weights of {found.name} are dequantized from {method}",)
-    if (pickle := found.unread_pickle) is not None:
-        notes += (
-            f"{found.name} also holds {pickle}, which is not read and may differ from its weights",
+    if isinstance(found.location, Path):
+        read = readable(allow_pickle=found.allow_pickle)
+        held = [file.name for file in present(found.location, allow_pickle=True)]
+        notes += tuple(
+            f"{found.name} also holds {other}, which is not read and may differ from its weights"
+            for other in [name for name in held if name not in read][:1]
         )
     return _noted(Model(found.name, hf, found.tokenizer, source, loading.chat(), notes))
 
@@ -245,7 +248,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
         UserError: weights cannot be fetched, or an index is damaged or names anything other than
             weights.
     """
-    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
+    for first in readable(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
             for other in indexed_files(name, file) if file.suffix == ".json" else ():
