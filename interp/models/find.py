@@ -155,7 +155,7 @@ def find_model(
     folder: Path | None = None
     revision = loading.revision
     if isinstance(location, Path):
-        if is_adapter(location):  # before anything else, because a model's folder may hold anything
+        if is_adapter(location):  # whose folder may hold anything
             return _adapted(name, location, loading, kind_in, named or short_name(name))
         location = model_file(name, location)
         folder = location if location.is_dir() else None

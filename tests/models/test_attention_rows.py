@@ -4,8 +4,33 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.models.attention_rows import answer_attention, query_row
 from interp.reading.tokens import pad, tokenize
-from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
+
+
+def forward(model, batch):
+    with model.measuring(), torch.no_grad(), answer_attention(model) as rows:
+        model.hf(
+            input_ids=batch.token_ids,
+            attention_mask=batch.attention_mask,
+            position_ids=batch.position_ids,
+            use_cache=False,
+        )
+    return rows
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CONFIGS if kind != "gemma2"])
+def test_recomputed_rows_equal_eager_attention(kind, prompts):
+    fused = make_tiny(kind, byte_level(), attn="sdpa")
+    eager = make_tiny(kind, byte_level(), attn="eager")
+    batch = pad(fused, tokenize(fused, list(prompts)))
+    recomputed, read = forward(fused, batch), forward(eager, batch)
+    assert len(recomputed) == len(read) == fused.hf.config.num_hidden_layers
+    real = batch.attention_mask.bool()
+    for one, other in zip(recomputed, read, strict=True):
+        torch.testing.assert_close(one[real], other[real], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(one.sum(-1), torch.ones(len(one)), rtol=0, atol=1e-5)
+        assert (one[~real] == 0).all()
 
 
 @pytest.mark.parametrize("at", [-1, 0])

@@ -75,7 +75,7 @@ def work(names: Sequence[str], out: Path) -> None:
     signal.signal(signal.SIGPROF, _late)
     for name in names:
         signal.setitimer(signal.ITIMER_PROF, LIMIT, LIMIT / 6)
-        row = judge(name).row()
+        row = judge(name)
         signal.setitimer(signal.ITIMER_PROF, 0)
         append(out, row)
         marks = " ".join(f"{key}={row[key]}" for key in MEASUREMENTS if row[key] not in ("yes", ""))
