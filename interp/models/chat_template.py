@@ -330,7 +330,6 @@ def render(
 
 
 def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
-    """The variables that switch thinking on or off, and those that the user sets."""
     found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
     if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
         found["reasoning_effort"] = "none"
@@ -342,7 +341,6 @@ def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
 
 @cache
 def _check_operations(template: str) -> None:
-    """Raise a ValueError if a template contains a power or a large number."""
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):
             raise ValueError("it raises a number to a power")

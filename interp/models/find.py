@@ -307,7 +307,6 @@ def _adapted(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     named: str,
 ) -> FoundModel:
-    """An adapter's base, together with the adapter to merge into it."""
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
@@ -349,7 +348,6 @@ def _adapted(
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
-    """Check that an adapter can be merged into a base, and that it was trained on this base."""
     shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
         raise UserError(

@@ -95,7 +95,6 @@ def measured_anatomy(
 def _norm_behind(
     runs: Mapping[nn.Module, Run], layers: Sequence[nn.Module], last: nn.Module
 ) -> nn.Module | None:
-    """The norm that reads what the last layer returned."""
     inside = {module for layer in layers for module in layer.modules()}
     norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
     return next((run.module for run in norms if _same(run.read, runs[last].returned)), None)
