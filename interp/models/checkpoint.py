@@ -113,9 +113,9 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     check_regular(name, folder)
     if not (folder / "config.json").is_file():
         raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
-    if not present(folder, allow_pickle=True):
+    if not weights_in(folder, allow_pickle=True):
         raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    if not present(folder, allow_pickle=allow_pickle):
+    if not weights_in(folder, allow_pickle=allow_pickle):
         raise UserError(
             f"{shown} stores its weights as a pickle, which can run code when loaded; pass "
             "--allow-pickle if you trust it, or convert it to safetensors"
@@ -130,14 +130,14 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             GenerationConfig.from_dict(settings)
 
 
-def readable(*, allow_pickle: bool) -> tuple[str, ...]:
+def weight_names(*, allow_pickle: bool) -> tuple[str, ...]:
     """Names of files of weights, or of their indexes, of which transformers reads the first."""
     return WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ())
 
 
-def present(folder: Path, *, allow_pickle: bool) -> list[Path]:
+def weights_in(folder: Path, *, allow_pickle: bool) -> list[Path]:
     """Those of these files that a folder holds, in this order."""
-    files = [folder / name for name in readable(allow_pickle=allow_pickle)]
+    files = [folder / name for name in weight_names(allow_pickle=allow_pickle)]
     return [file for file in files if file.is_file()]
 
 
@@ -153,7 +153,7 @@ def _check_one_set(name: str, folder: Path, *, allow_pickle: bool) -> None:
 
     Pickles beside safetensors are not opened unless they are allowed.
     """
-    first, *others = present(folder, allow_pickle=allow_pickle)
+    first, *others = weights_in(folder, allow_pickle=allow_pickle)
     for other in others:
         read, beside = _parts(name, first), _parts(name, other)
         with as_user_error(one_line(other.name), name):
@@ -252,16 +252,15 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
     Raises:
         UserError: an index is damaged, or lists anything other than weight files next to it.
     """
-    for first in present(folder, allow_pickle=allow_pickle)[:1]:
-        files = _parts(name, first)
-        for own in files:
-            if not own.is_file():
-                raise UserError(
-                    f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
-                    f"{first.name} lists; copy the whole folder again"
-                )
-        return files
-    return []
+    found = weights_in(folder, allow_pickle=allow_pickle)
+    files = _parts(name, found[0]) if found else []
+    for own in files:
+        if not own.is_file():
+            raise UserError(
+                f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
+                f"{found[0].name} lists; copy the whole folder again"
+            )
+    return files
 
 
 def indexed_files(name: str, index: Path) -> list[str]:

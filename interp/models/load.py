@@ -21,10 +21,10 @@ from interp.models.checkpoint import (
     Stored,
     as_user_error,
     indexed_files,
-    present,
     read_configuration,
-    readable,
     stored_tensors,
+    weight_names,
+    weights_in,
 )
 from interp.models.find import FoundModel, find_named
 from interp.models.loading import Loading
@@ -121,12 +121,13 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         source["dequantized"] = method
         notes += (f"the weights of {found.name} are dequantized from {method}",)
     if isinstance(found.location, Path):
-        read = readable(allow_pickle=found.allow_pickle)
-        held = [file.name for file in present(found.location, allow_pickle=True)]
-        notes += tuple(
-            f"{found.name} also holds {other}, which is not read and may differ from its weights"
-            for other in [name for name in held if name not in read][:1]
-        )
+        read = weight_names(allow_pickle=found.allow_pickle)
+        held = (file.name for file in weights_in(found.location, allow_pickle=True))
+        if unread := [name for name in held if name not in read]:
+            notes += (
+                f"{found.name} also holds {unread[0]}, which is not read and may differ from its "
+                "weights",
+            )
     return _noted(Model(found.name, hf, found.tokenizer, source, loading.chat(), notes))
 
 
@@ -248,7 +249,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
         UserError: weights cannot be fetched, or an index is damaged or names anything other than
             weights.
     """
-    for first in readable(allow_pickle=allow_pickle):
+    for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
             for other in indexed_files(name, file) if file.suffix == ".json" else ():

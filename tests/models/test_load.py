@@ -200,30 +200,22 @@ def test_quantized_weights_are_refused(monkeypatch):
         reinitialized(tiny_model("llama"))
 
 
-@pytest.fixture
-def three_threads(monkeypatch):
+def test_a_small_model_gets_one_thread_and_a_large_one_all(organism, capsys, monkeypatch):
     before = torch.get_num_threads()
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("interp.models.load._own_threads", lambda: 3)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("three_threads")
-def test_a_small_model_gets_one_thread_and_a_large_one_all(organism, capsys, monkeypatch):
-    set_threads(organism, None)
-    assert torch.get_num_threads() == 1
-    assert re.search(r"\b1\b.*\b3 threads", capsys.readouterr().err)
-    monkeypatch.setattr("interp.models.load.SMALL", 0)
-    set_threads(organism, None)
-    assert torch.get_num_threads() == 3
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.usefixtures("three_threads")
-def test_the_user_decides_the_threads(organism, monkeypatch):
-    set_threads(organism, 2)
-    assert torch.get_num_threads() == 2
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    set_threads(organism, None)
-    assert torch.get_num_threads() == 2
+    try:
+        set_threads(organism, None)
+        assert torch.get_num_threads() == 1
+        assert re.search(r"\b1\b.*\b3 threads", capsys.readouterr().err)
+        monkeypatch.setattr("interp.models.load.SMALL", 0)
+        set_threads(organism, None)
+        assert torch.get_num_threads() == 3
+        assert capsys.readouterr().err == ""
+        set_threads(organism, 2)  # the user decides
+        assert torch.get_num_threads() == 2
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        set_threads(organism, None)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

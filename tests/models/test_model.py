@@ -84,11 +84,30 @@ def missing(layer):
     layer.mlp.act_fn = None
 
 
-@pytest.mark.parametrize("damage", [narrow, short, missing])
-def test_a_failure_of_the_models_own_code_is_told_in_words(damage):
+def failing(reason):
+    def fail(*unused):
+        raise RuntimeError(reason)
+
+    return lambda layer: setattr(layer.mlp, "forward", fail)
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "words"),
+    [
+        *(
+            (own, ModelError, r"tiny llama \(llama\).*: \w+Error: ")
+            for own in (narrow, short, missing)
+        ),
+        *(
+            (failing(reason), RuntimeError, f"^{reason}")  # memory that ran out stays itself
+            for reason in ("CUDA out of memory.", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED.")
+        ),
+    ],
+)
+def test_a_failure_of_the_models_own_code_is_told_in_words(damage, kind, words):
     own = make_tiny("llama", byte_level())
-    damage(own.hf.model.layers[0])
-    with pytest.raises(ModelError, match=r"tiny llama \(llama\).*: \w+Error: "), own.measuring():
+    damage(own.hf.model.layers[1])
+    with pytest.raises(kind, match=words), own.measuring():
         own.hf(input_ids=IDS)
 
 
@@ -106,17 +125,3 @@ def test_a_failure_of_our_own_hook_inside_the_model_stays_itself(model):
     place = locate(model, "resid_pre", 0)
     with pytest.raises(IndexError), edited((place, lambda t: t[:, 99])), model.measuring():
         model.hf(input_ids=IDS)
-
-
-@pytest.mark.parametrize(
-    "reason", ["CUDA out of memory.", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED."]
-)
-def test_memory_that_ran_out_inside_the_model_stays_itself(reason):
-    own = make_tiny("llama", byte_level())
-
-    def fail(*unused):
-        raise RuntimeError(reason)
-
-    own.hf.model.layers[1].mlp.forward = fail
-    with pytest.raises(RuntimeError, match=reason), own.measuring():
-        own.hf(input_ids=IDS)
