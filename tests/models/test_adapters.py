@@ -249,3 +249,13 @@ def test_an_adapter_is_merged_into_a_base_that_is_dequantized(trained, adapter, 
     weight = model.hf.state_dict()[f"{path}.weight"]
     expected = merged[f"{path}.weight"] + 2 * change_of(adapter, path)
     torch.testing.assert_close(weight.double(), expected)
+
+
+def test_in_float64_it_is_the_formula_to_the_last_digits(trained):
+    base, model = (load(trained / name, dtype="float64") for name in ("base", "adapter"))
+    name = "model.layers.1.self_attn.q_proj"
+    stored = load_file(trained / "adapter" / WEIGHTS)
+    a, b = (stored[f"base_model.model.{name}.lora_{x}.weight"].double() for x in "AB")
+    before, after = (own.hf.get_submodule(name).weight.detach() for own in (base, model))
+    assert after.dtype == torch.float64
+    assert (after - (before + 2 * b @ a)).abs().max() < 1e-10

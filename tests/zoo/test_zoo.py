@@ -21,10 +21,7 @@ CHOSEN = [
     "mamba2",
     "lfm2_moe",  # convolutions and experts
     "deepseek_v3",  # latent attention
-    *("deepseek_v4", "hy_v4", "qwen4_exp_text"),  # several streams
-    "mllama",  # layers that do not run
-    *("jamba", "recurrent_gemma", "qwen3_next"),  # layers without attention
-    "mpt",  # no positions
+    "deepseek_v4",  # several streams
     "longcat_flash",  # several mixers, one after another
     "granitemoehybrid",  # two parts of an MLP
     "opt",  # flat outputs
