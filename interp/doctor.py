@@ -132,7 +132,6 @@ def loaded(model: Model) -> Iterator[Finding]:
 
 
 def _tried(model: Model) -> Finding:
-    """What works on small models of the same type."""
     kind = model.hf.config.model_type
     marks = tried_on(kind, type(model.hf).__name__)
     if marks is None:
@@ -355,7 +354,6 @@ BRIEF = 2.0
 
 
 def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]:
-    """The time that edges and circuits of a pair take, the latter from a sample of circuits."""
     graph = graph_of(model)
     echo("timing edges ...")
     start = time.perf_counter()

@@ -112,6 +112,5 @@ def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
 
 
 def _described(point: EntryPoint) -> str:
-    """Describe an entry point by its group, its value and, if known, its package."""
     package = f" of the package {point.dist.name}" if point.dist else ""
     return f"the entry point {point.name!r} of {point.group}, {point.value}{package},"

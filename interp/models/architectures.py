@@ -204,7 +204,6 @@ def _headed(
 
 
 def _attention_of(layer: nn.Module, names: Architecture, *, measured: bool) -> nn.Module | None:
-    """The module of a layer that attends with heads."""
     named: nn.Module | None = _at(layer, names.attention)
     if not measured or (named is not None and _has_heads(named, names)):
         return named

@@ -20,7 +20,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from interp.errors import ModelError, UserError
 from interp.models.families.attention import attention_logits, attention_weights, check_understood
 from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
-from interp.models.families.settings import attends_by_own_mask
+from interp.models.families.settings import MASKING_THEMSELVES
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.precision import wide
@@ -49,7 +49,7 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
             f"unknown, so its attention cannot be read; expected {', '.join(ENCODERS)}. Omit the "
             "method (--methods input_gradient)"
         )
-    if attends_by_own_mask(model.hf.config):
+    if model.hf.config.model_type in MASKING_THEMSELVES:
         raise ModelError(
             f"{model.name} ({model.hf.config.model_type}) masks its attention by itself, so its "
             "weights cannot be read; omit the method (--methods input_gradient)"

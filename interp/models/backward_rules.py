@@ -120,7 +120,6 @@ def _frozen_norms(model: Model) -> Iterator[None]:
 
 
 def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
-    """A norm whose denominators are treated as constants in a backward pass."""
     forward: Norm = module.forward
     forms: list[NormForm] = []
 

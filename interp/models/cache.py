@@ -11,8 +11,8 @@ from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
 from interp.models.families.settings import (
+    READING_PADDING,
     keeps_indexer_keys,
-    reads_padding,
     short_length,
     skips_layers,
 )
@@ -106,7 +106,9 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
-    if model.kind.reads_ahead or model.is_recurrent or reads_padding(model.hf.config):
+    if model.hf.config.model_type in READING_PADDING:
+        return False
+    if model.kind.reads_ahead or model.is_recurrent:
         return False
     config = model.text_config
     several_parts = not hasattr(config, "num_hidden_layers")  # such as BLT

@@ -56,31 +56,21 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise TimeoutError(f"it takes more than {seconds:g} s")
 
-    earlier = signal.signal(signal.SIGVTALRM, stop)
+    handler, limits = signal.signal(signal.SIGVTALRM, stop), resource.getrlimit(resource.RLIMIT_AS)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
-        with _memory_limit(memory):
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, earlier)
-
-
-@contextmanager
-def _memory_limit(memory: int) -> Iterator[None]:
-    """Limit the growth of the address space within the block to this many bytes, on Linux."""
-    earlier = resource.getrlimit(resource.RLIMIT_AS)
-    with suppress(OSError, ValueError):
-        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
-        most = pages * resource.getpagesize() + memory
-        if earlier[0] == resource.RLIM_INFINITY or most < earlier[0]:
-            resource.setrlimit(resource.RLIMIT_AS, (most, earlier[1]))
-    try:
+        with suppress(OSError, ValueError):
+            pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+            most = pages * resource.getpagesize() + memory
+            if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
+                resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
         yield
     except MemoryError as error:
         raise MemoryError(f"it takes more than {memory:,} bytes of memory") from error
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, earlier)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
 
 
 RENDER_SECONDS = 2.0
@@ -340,7 +330,6 @@ def render(
 
 
 def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
-    """The variables that switch thinking on or off, and those that the user sets."""
     found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
     if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
         found["reasoning_effort"] = "none"
@@ -352,7 +341,6 @@ def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
 
 @cache
 def _check_operations(template: str) -> None:
-    """Raise a ValueError if a template contains a power or a large number."""
     for _, kind, value in Environment(autoescape=True).lex(template):
         if (kind, value) == ("operator", "**"):
             raise ValueError("it raises a number to a power")

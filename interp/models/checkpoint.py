@@ -113,15 +113,13 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     check_regular(name, folder)
     if not (folder / "config.json").is_file():
         raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
-    if not any((folder / file).is_file() for file in WEIGHT_FILES):
-        pickled = any((folder / file).is_file() for file in PICKLE_FILES)
-        if pickled and not allow_pickle:
-            raise UserError(
-                f"{shown} stores its weights as a pickle, which can run code when loaded; pass "
-                "--allow-pickle if you trust it, or convert it to safetensors"
-            )
-        if not pickled:
-            raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
+    if not weights_in(folder, allow_pickle=True):
+        raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
+    if not weights_in(folder, allow_pickle=allow_pickle):
+        raise UserError(
+            f"{shown} stores its weights as a pickle, which can run code when loaded; pass "
+            "--allow-pickle if you trust it, or convert it to safetensors"
+        )
     _check_one_set(name, folder, allow_pickle=allow_pickle)
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
@@ -132,27 +130,36 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             GenerationConfig.from_dict(settings)
 
 
+def weight_names(*, allow_pickle: bool) -> tuple[str, ...]:
+    """Names of files of weights, or of their indexes, of which transformers reads the first."""
+    return WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ())
+
+
+def weights_in(folder: Path, *, allow_pickle: bool) -> list[Path]:
+    """Those of these files that a folder holds, in this order."""
+    files = [folder / name for name in weight_names(allow_pickle=allow_pickle)]
+    return [file for file in files if file.is_file()]
+
+
+def _parts(name: str, file: Path) -> list[Path]:
+    """The files of weights that an index lists; a file of weights itself."""
+    if file.suffix != ".json":
+        return [file]
+    return [file.with_name(own) for own in indexed_files(name, file)]
+
+
 def _check_one_set(name: str, folder: Path, *, allow_pickle: bool) -> None:
     """Check that files of weights beside those that are read do not hold different weights.
 
     Pickles beside safetensors are not opened unless they are allowed.
     """
-    known = WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ())
-    first, *others = sets = [folder / file for file in known if (folder / file).is_file()]
-    if not others:
-        return
-    parts = {
-        file: [folder / own for own in indexed_files(name, file)]
-        if file.suffix == ".json"
-        else [file]
-        for file in sets
-    }
+    first, *others = weights_in(folder, allow_pickle=allow_pickle)
     for other in others:
-        if parts[other] == parts[first]:
-            continue
-        whole = all(part.is_file() for part in parts[other])
+        read, beside = _parts(name, first), _parts(name, other)
         with as_user_error(one_line(other.name), name):
-            same = whole and _same_tensors(parts[first], parts[other])
+            same = read == beside or (
+                all(part.is_file() for part in beside) and _same_tensors(read, beside)
+            )
         if not same:
             listed = f"the files that {other.name} lists" if other.suffix == ".json" else other.name
             raise UserError(
@@ -185,13 +192,6 @@ def _opened(files: list[Path], stack: ExitStack) -> dict[str, Callable[[], torch
             pickled = unpickled(file, "cpu", mmap=is_zipfile(file))
             found |= {key: partial(pickled.__getitem__, key) for key in pickled}
     return found
-
-
-def unread_pickle(folder: Path, *, allow_pickle: bool) -> str | None:
-    """Name of a pickle beside safetensors that is not opened, so it may hold other weights."""
-    if allow_pickle or not any((folder / file).is_file() for file in WEIGHT_FILES):
-        return None
-    return next((file for file in PICKLE_FILES if (folder / file).is_file()), None)
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -252,21 +252,15 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
     Raises:
         UserError: an index is damaged, or lists anything other than weight files next to it.
     """
-    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
-        file = folder / first
-        if not file.is_file():
-            continue
-        if file.suffix != ".json":
-            return [file]
-        files = [folder / own for own in indexed_files(name, file)]
-        for own in files:
-            if not own.is_file():
-                raise UserError(
-                    f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
-                    f"{first} lists; copy the whole folder again"
-                )
-        return files
-    return []
+    found = weights_in(folder, allow_pickle=allow_pickle)
+    files = _parts(name, found[0]) if found else []
+    for own in files:
+        if not own.is_file():
+            raise UserError(
+                f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
+                f"{found[0].name} lists; copy the whole folder again"
+            )
+    return files
 
 
 def indexed_files(name: str, index: Path) -> list[str]:

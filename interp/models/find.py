@@ -32,7 +32,6 @@ from interp.models.checkpoint import (
     check_regular,
     has_tokenizer,
     read_configuration,
-    unread_pickle,
 )
 from interp.models.formats import Contents, Format, format_of, model_file
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
@@ -103,13 +102,6 @@ class FoundModel:
         """The format in which the model is stored."""
         return format_of(self.location)
 
-    @property
-    def unread_pickle(self) -> str | None:
-        """Name of a pickle beside the weights of a local model that is not opened."""
-        if isinstance(self.location, str) or self.location.is_file():
-            return None
-        return unread_pickle(self.location, allow_pickle=self.allow_pickle)
-
     def dequantizing(self) -> dict[str, Any]:
         """The options with which transformers loads quantized weights as ordinary ones.
 
@@ -162,21 +154,19 @@ def find_model(
     contents: Contents | None = None
     folder: Path | None = None
     revision = loading.revision
-    if isinstance(location, Path) and is_adapter(location):
-        return _adapted(name, location, loading, kind_in, named or short_name(name))
-    # After an adapter, because its folder may hold anything.
     if isinstance(location, Path):
+        if is_adapter(location):  # whose folder may hold anything
+            return _adapted(name, location, loading, kind_in, named or short_name(name))
         location = model_file(name, location)
         folder = location if location.is_dir() else None
         contents = format_of(location).read(name, location, allow_pickle=loading.allow_pickle)
         raw = contents.raw
-        check_counts(name, raw, contents.stored)
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = _pinned(name, loading.revision)
         source = {**source, "commit": revision}
         raw = read_configuration(name, folder)
-        check_counts(name, raw)
+    check_counts(name, raw, None if contents is None else contents.stored)
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
@@ -317,7 +307,6 @@ def _adapted(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     named: str,
 ) -> FoundModel:
-    """An adapter's base, together with the adapter to merge into it."""
     if loading.trust_remote_code:
         raise UserError(
             f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
@@ -359,7 +348,6 @@ def _adapted(
 
 
 def _check_base(adapter: Adapter, base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
-    """Check that an adapter can be merged into a base, and that it was trained on this base."""
     shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
         raise UserError(

@@ -158,7 +158,6 @@ def _read(header: Header) -> _Settings:
 
 
 def _check(settings: _Settings) -> None:
-    """Check lengths, ids and merges, and that the rule by which text is cut is known."""
     count = len(settings.tokens)
     for name in ("scores", "token_type"):
         own = getattr(settings, name)
@@ -213,7 +212,6 @@ def _recovered(
 
 
 def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:
-    """A tokenizer of bytes, each of which is written as one character."""
     if settings.add_space_prefix:
         raise ValueError("it sets add_space_prefix, which is not known for a tokenizer of bytes")
     assert settings.pre is not None

@@ -18,13 +18,13 @@ from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.models.adapters import merged
 from interp.models.checkpoint import (
-    PICKLE_FILES,
-    WEIGHT_FILES,
     Stored,
     as_user_error,
     indexed_files,
     read_configuration,
     stored_tensors,
+    weight_names,
+    weights_in,
 )
 from interp.models.find import FoundModel, find_named
 from interp.models.loading import Loading
@@ -120,10 +120,14 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if method is not None:
         source["dequantized"] = method
         notes += (f"the weights of {found.name} are dequantized from {method}",)
-    if (pickle := found.unread_pickle) is not None:
-        notes += (
-            f"{found.name} also holds {pickle}, which is not read and may differ from its weights",
-        )
+    if isinstance(found.location, Path):
+        read = weight_names(allow_pickle=found.allow_pickle)
+        held = (file.name for file in weights_in(found.location, allow_pickle=True))
+        if unread := [name for name in held if name not in read]:
+            notes += (
+                f"{found.name} also holds {unread[0]}, which is not read and may differ from its "
+                "weights",
+            )
     return _noted(Model(found.name, hf, found.tokenizer, source, loading.chat(), notes))
 
 
@@ -245,7 +249,7 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
         UserError: weights cannot be fetched, or an index is damaged or names anything other than
             weights.
     """
-    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
+    for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
             for other in indexed_files(name, file) if file.suffix == ".json" else ():

@@ -95,7 +95,6 @@ def measured_anatomy(
 def _norm_behind(
     runs: Mapping[nn.Module, Run], layers: Sequence[nn.Module], last: nn.Module
 ) -> nn.Module | None:
-    """The norm that reads what the last layer returned."""
     inside = {module for layer in layers for module in layer.modules()}
     norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
     return next((run.module for run in norms if _same(run.read, runs[last].returned)), None)
@@ -203,7 +202,7 @@ class _Tracer:
         self._outputs = _distinct(outer, lambda run: run.returned, shape)
         norms = [run for run in inside if run.is_norm]
         self._norms = _distinct(norms, lambda run: run.returned, shape)
-        self._vectors: list[Run] = []
+        self._vectors: list[tuple[Run, Vectors]] = []
         self._size = size or 0
         # Parallel streams may also be one vector, of a multiple of the embeddings' size.
         self._streams = 1
@@ -223,8 +222,7 @@ class _Tracer:
         else:
             found = _sorted(module, steps)
         assert self._whole.read is not None
-        mixed = steps is not None and any(step.mixed for step in steps)
-        parallel = mixed or self._whole.read.dim() > 3
+        parallel = self._whole.read.dim() > 3 or any(step.mixed for step in steps or ())
         return replace(found, streams=self._streams if parallel else 1)
 
     def _steps(self) -> list[_Step] | None:
@@ -232,15 +230,13 @@ class _Tracer:
         steps: list[_Step] = []
         target, before = self._whole.returned, self._whole.order
         while not _same(target, self._whole.read):
-            norm = next((run for run in self._norms if _same(run.returned, target)), None)
-            if norm is not None and norm.read is not None:
-                step = _Step(norm, norm.read, 1.0, [], plain=False)
+            norm = next((run for run, own in self._norms if _same(own, target)), None)
+            step: _Step | None
+            if norm is None or norm.read is None:
+                step = self._step(target, before)
             else:
-                found = self._step(target, before)
-                if found is None:
-                    return None
-                step = found
-            if len(steps) == _MOST_STEPS:
+                step = _Step(norm, norm.read, 1.0, [], plain=False)
+            if step is None or len(steps) == _MOST_STEPS:
                 return None
             steps.append(step)
             target, before = step.base.read, step.base.order if step.base is not self._whole else 0
@@ -251,28 +247,24 @@ class _Tracer:
         whole = self._whole
         assert target is not None and whole.read is not None
         bases = [(whole, whole.read, True)]
-        for run in self._norms:
-            if run.returned is not None and run.order < before:
-                bases.append((run, run.returned, False))
-        for run in self._readers:
-            if run.read is not None and run.order < before and not _same(run.read, target):
+        bases += [(run, own, False) for run, own in self._norms if run.order < before]
+        for run, own in self._readers:
+            if run.order < before and not _same(own, target):
                 # A module's output may also be added, but not to itself.
-                same = (own.returned for own in self._outputs if _same(own.returned, run.read))
-                bases.append((run, next((own for own in same if own is not None), run.read), True))
+                same = (output for _, output in self._outputs if _same(output, own))
+                bases.append((run, next(same, own), True))
         outputs = [
-            run
-            for run in self._outputs
-            if run.order < before
-            and not _same(run.returned, target)
-            and not _same(run.returned, whole.read)
+            (run, own)
+            for run, own in self._outputs
+            if run.order < before and not _same(own, target) and not _same(own, whole.read)
         ]
-        values = [run.returned.flatten(2) for run in outputs if run.returned is not None]
+        values = [own.flatten(2) for _, own in outputs]
         streams = [own.flatten(2) for _, own, _ in bases]
         found = smallest_sum(target.flatten(2), streams, values, self._known)
         if found is None:
             return self._mixed(target, [(run, own) for run, own, _ in bases], before)
         base, stream, plain = bases[found.base]
-        parts = _in_order([(outputs[index], scale) for index, scale in found.parts])
+        parts = _in_order([(outputs[index][0], scale) for index, scale in found.parts])
         return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
 
     def _mixed(
@@ -282,29 +274,28 @@ class _Tracer:
         before: int,
     ) -> _Step | None:
         """The step to parallel streams that are mixed anew and get a module's output."""
-        added = [run for run in self._vectors if run.order < before]
+        added = [(run, own) for run, own in self._vectors if run.order < before]
         if not added:
             return None
-        values = [run.returned for run in added if run.returned is not None]
         apart = (1, target.shape[1], -1, self._size)
         streams = [own.reshape(apart) for _, own in bases]
-        found = mixed_of(target.reshape(apart), streams, values)
+        found = mixed_of(target.reshape(apart), streams, [own for _, own in added])
         if found is None:
             return None
         base, stream = bases[found[0]]
-        return _Step(base, stream, 1.0, [(added[found[1]], 1.0)], plain=False, mixed=True)
+        return _Step(base, stream, 1.0, [(added[found[1]][0], 1.0)], plain=False, mixed=True)
 
 
 def _distinct(
     runs: Sequence[Run], tensor: Callable[[Run], Vectors | None], shape: torch.Size | None
-) -> list[Run]:
+) -> list[tuple[Run, Vectors]]:
     """The runs whose tensors have this shape and differ from those of all runs before."""
-    found: list[Run] = []
+    found: list[tuple[Run, Vectors]] = []
     for run in runs:
         own = tensor(run)
-        fits = own is not None and own.shape == shape
-        if fits and not any(_same(own, tensor(other)) for other in found):
-            found.append(run)
+        if own is None or own.shape != shape or any(_same(own, other) for _, other in found):
+            continue
+        found.append((run, own))
     return found
 
 

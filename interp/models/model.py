@@ -238,7 +238,7 @@ class Model:
         )
         counts = self.padding_side == "left" and not self.takes_positions
         scales = settings.has_several_streams(self.text_config)
-        reads = settings.reads_padding(self.hf.config)
+        reads = self.hf.config.model_type in settings.READING_PADDING
         return not (overflows or counts or scales or reads or self.is_recurrent)
 
     @property

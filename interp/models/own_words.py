@@ -47,7 +47,6 @@ def own_system_prompt(
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-    """The text without special tokens and marks."""
     for token in tokenizer.all_special_tokens:
         text = text.replace(token, " ")
     return _MARK.sub(" ", text).strip()

@@ -92,7 +92,6 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
 
 
 def _excess(tokenizer: Any, vocabulary: int) -> str:
-    """Why a tokenizer has ids without embeddings, and what to do."""
     surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
     if surplus - {*tokenizer.get_added_vocab()}:
         return "the tokenizer belongs to another model"

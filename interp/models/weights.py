@@ -4,7 +4,7 @@ import copy
 import logging
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -302,7 +302,7 @@ def _in_weights(hf: PreTrainedModel, key: str) -> bool:
     return not list(module.children()) and bool(list(module.parameters()))
 
 
-def some(keys: Collection[str] | Sequence[str]) -> str:
+def some(keys: Collection[str]) -> str:
     """The first few tensor names, and the number of remaining names."""
     shown = ", ".join(one_line(key, 60) for key in list(keys)[:_SHOWN])
     further = len(keys) - _SHOWN

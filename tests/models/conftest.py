@@ -1,12 +1,33 @@
 import json
+from importlib.util import find_spec
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
+import interp
+from interp.errors import UserError
 from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
+
+IDS = torch.arange(5, 25)[None]
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}
+FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16]}
+needs_bitsandbytes = pytest.mark.skipif(
+    find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
+)
+
+
+def load(place, **options):
+    return interp.load_model(str(place), **{"device": "cpu", **options})
+
+
+def refused(words, place, **options):
+    """The message, which has these words, with which a model is refused."""
+    with pytest.raises(UserError, match=words) as error:
+        load(place, **options)
+    return str(error.value)
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +58,12 @@ def save_quantized(wide, folder, **settings):
     byte_level().save_pretrained(folder)
 
 
-def configure(folder, **settings):
-    """Change settings in config.json; None takes one out."""
-    file = folder / "config.json"
-    config = json.loads(file.read_text()) | settings
-    file.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+def configure(folder, file="config.json", **settings):
+    """Change settings in a file of a model; None takes one out."""
+    place = folder / file
+    config = (json.loads(place.read_text()) if place.exists() else {}) | settings
+    place.unlink(missing_ok=True)  # which may be a link to a file of others
+    place.write_text(json.dumps({key: own for key, own in config.items() if own is not None}))
 
 
 def rewrite(folder, change):

@@ -33,22 +33,16 @@ def test_recomputed_rows_equal_eager_attention(kind, prompts):
         assert (one[~real] == 0).all()
 
 
-def test_soft_caps_and_windows_are_honoured():
+@pytest.mark.parametrize("at", [-1, 0])
+@pytest.mark.parametrize("softcap", [2.0, None])
+def test_soft_caps_and_windows_are_honoured(at, softcap):
     torch.manual_seed(0)
     query, key = torch.randn(2, 4, 9, 8), torch.randn(2, 2, 9, 8)
-    row = query_row(query, key, None, scaling=3.0, softcap=2.0, sliding_window=5)
-    logits = query[:, :, -1:] @ key.repeat_interleave(2, 1).transpose(2, 3) * 3.0
-    logits = torch.tanh(logits / 2.0) * 2.0
-    logits[..., :4] = -torch.inf
-    torch.testing.assert_close(row, logits.softmax(-1).squeeze(2))
-
-
-def test_a_window_hides_what_is_behind_it_from_the_first_query():
-    torch.manual_seed(0)
-    query, key = torch.randn(2, 4, 9, 8), torch.randn(2, 4, 9, 8)
-    row = query_row(query, key, None, 0, scaling=3.0, sliding_window=5)
-    logits = query[:, :, :1] @ key.transpose(2, 3) * 3.0
-    logits[..., 5:] = -torch.inf
+    row = query_row(query, key, None, at, scaling=3.0, softcap=softcap, sliding_window=5)
+    logits = query[:, :, [at]] @ key.repeat_interleave(2, 1).transpose(2, 3) * 3.0
+    if softcap:
+        logits = torch.tanh(logits / softcap) * softcap
+    logits[..., slice(4) if at else slice(5, None)] = -torch.inf
     torch.testing.assert_close(row, logits.softmax(-1).squeeze(2))
 
 

@@ -11,22 +11,27 @@ import interp
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.loading import Loading
-from tests.models.conftest import configure, in_fp8, rewrite, save_quantized
+from tests.models.conftest import (
+    FP8,
+    GPTQ,
+    IDS,
+    configure,
+    in_fp8,
+    load,
+    needs_bitsandbytes,
+    refused,
+    rewrite,
+    save_quantized,
+)
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
 
-IDS = torch.arange(5, 25)[None]
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}
 NO_PACKAGE = pytest.mark.skipif(
     find_spec("compressed_tensors") is None, reason="needs compressed-tensors"
 )
-
-
-def load(folder, **options):
-    return interp.load_model(str(folder), device="cpu", **options)
 
 
 def by_hand(folder, weights):
@@ -82,7 +87,7 @@ def test_gpt_oss_as_published_computes_with_the_weights_that_it_stands_for(mxfp4
     assert (scores.segment_scores["error"] == "").all()
 
 
-@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs bitsandbytes")
+@needs_bitsandbytes
 @pytest.mark.parametrize("bits", ["4bit", "8bit"])
 def test_bitsandbytes_weights_become_their_values(bits, wide, tmp_path):
     save_quantized(wide, tmp_path, **{f"load_in_{bits}": True, "bnb_4bit_quant_type": "nf4"})
@@ -172,35 +177,21 @@ def test_a_trainable_format_whose_layers_pass_no_gradient_is_refused(prompts):
     assert (interp.evaluate(model, few).answers["error"] == "").all()
 
 
-@pytest.mark.parametrize(("method", "helps"), [("mxfp4", True), ("gptq", False)])
-def test_a_refusal_of_gradients_names_dequantize_where_it_helps(method, helps, prompts):
-    model = make_tiny("llama", byte_level())
-    model.hf.config.quantization_config = {"quant_method": method}
-    model.hf.hf_quantizer = SimpleNamespace(is_trainable=False)
-    with pytest.raises(UserError) as error:
-        interp.attribute(model, prompts[:2], methods=("input_gradient",))
-    assert ("--dequantize" in str(error.value)) == helps
-
-
 def test_scales_of_activations_are_not_needed_by_dequantized_weights(saved):
     rewrite(saved, in_fp8)
     name = "model.layers.0.mlp.down_proj"
     rewrite(saved, lambda weights: weights | {f"{name}.activation_scale": torch.ones(1)})
-    fp8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "static"}
-    configure(saved, quantization_config=fp8)
+    configure(saved, quantization_config=FP8 | {"activation_scheme": "static"})
     model = load(saved, dequantize=True)
     assert model.quantization is None
     rewrite(saved, lambda weights: weights | {f"{name}.weight_scale": torch.ones(1)})
-    with pytest.raises(UserError, match="weight_scale"):
-        load(saved, dequantize=True)
+    refused("weight_scale", saved, dequantize=True)
 
 
 def test_only_quantized_weights_that_transformers_can_unpack_are_dequantized(saved):
-    with pytest.raises(UserError, match=r"dequantize.*quantized"):
-        load(saved, dequantize=True)
+    refused(r"dequantize.*quantized", saved, dequantize=True)
     configure(saved, quantization_config=GPTQ)
-    with pytest.raises(UserError, match=r"gptq.*dequantize"):
-        load(saved, dequantize=True)
+    refused(r"gptq.*dequantize", saved, dequantize=True)
     with pytest.raises(UserError, match=r"dequantize.*'4bit'"):
         Loading(dequantize=True, quantization="4bit")
 

@@ -7,12 +7,12 @@ from huggingface_hub import constants
 from safetensors.torch import save_file
 from transformers import AutoConfig
 
-import interp
 from interp.errors import UserError
 from interp.models.adapters import is_adapter
 from interp.models.find import HUB_TIMEOUT, resolve
 from interp.models.load import downloaded_weights
 from interp.models.names import canonical_name, chosen
+from tests.models.conftest import configure, load, refused
 from tests.support.hub import COMMIT, cached
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -23,7 +23,7 @@ def test_all_spellings_of_a_folder_are_one_name(saved, monkeypatch):
     plain = saved.name
     for spelling in (plain, f"{plain}/", f"./{plain}", f"{plain}//"):
         assert canonical_name(spelling) == plain
-        model = interp.load_model(spelling, device="cpu")
+        model = load(spelling)
         assert (model.name, model.source["name"]) == (plain, str(saved))
 
 
@@ -34,20 +34,18 @@ def test_other_names_stay(name):
     assert canonical_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["llama-shallow", "lama-shallow", "llama_shallow"])
-def test_an_organism_is_recognized_without_its_prefix(name, no_hub):
-    with pytest.raises(UserError, match=r"'\S+'.*organism/llama-shallow\?"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((name, "organism/llama-shallow") for name in ("llama-shallow", "lama-shallow")),
+        ("llama_shallow", "organism/llama-shallow"),
+        ("organism/gemma-2", "organism/gemma2"),
+        ("organism/lama", "organism/llama-"),  # the first part of a name is enough
+    ],
+)
+def test_the_nearest_organism_is_named(name, words, no_hub):
+    with pytest.raises(UserError, match=rf"'{name}'.*{words}"):
         resolve(name, None)
-
-
-def test_the_nearest_organism_is_named():
-    with pytest.raises(UserError, match=r"'organism/gemma-2'.*organism/gemma2\?"):
-        resolve("organism/gemma-2", None)
-
-
-def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
-    with pytest.raises(UserError, match=r"'organism/\w+'.*organism/llama-"):
-        resolve("organism/lama", None)
 
 
 def test_a_graft_is_found_by_its_name_and_a_misspelled_one_is_told(no_hub):
@@ -63,10 +61,9 @@ def test_a_graft_is_found_by_its_name_and_a_misspelled_one_is_told(no_hub):
         resolve("graft/mixture-50", "main")
 
 
-@pytest.mark.parametrize("base", [None, "organism/llama-shallow"])
-def test_a_graft_without_its_base_or_with_another_is_refused(base):
-    with pytest.raises(UserError, match="--base"):
-        interp.load_model("graft/mixture-50", device="cpu", **({"base": base} if base else {}))
+def test_a_graft_without_its_base_or_with_another_is_refused():
+    refused("--base", "graft/mixture-50")
+    refused("--base", "graft/mixture-50", base="organism/llama-shallow")
 
 
 @pytest.fixture
@@ -84,15 +81,19 @@ def test_what_is_here_has_no_revisions(name, saved):
         resolve(str(saved) if name == "FOLDER" else name, "main")
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\udce9", "a b/c", "--x"])
-def test_names_that_the_hub_cannot_have_are_refused(name, no_hub):
-    with pytest.raises(UserError, match=r"model folder '.+'; .*config\.json.*GGUF"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *(
+            (name, r"model folder '.+'; .*config\.json.*GGUF")
+            for name in ("x" * 300, "a\0b", "\udce9", "a b/c", "--x")
+        ),
+        ("org/tuned=./models/tuned", r'before "=" has no slash'),
+    ],
+)
+def test_names_that_the_hub_cannot_have_are_refused(name, words, no_hub):
+    with pytest.raises(UserError, match=words):
         resolve(name, None)
-
-
-def test_a_given_name_with_a_slash_is_told(no_hub):
-    with pytest.raises(UserError, match=r'before "=" has no slash'):
-        resolve("org/tuned=./models/tuned", None)
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
@@ -109,13 +110,11 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
     assert asked == [HUB_TIMEOUT]
 
 
-def test_offline_nothing_is_asked(no_hub, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=r"'nobody/nothing-here'.*HF_HUB_OFFLINE"):
-        resolve("nobody/nothing-here", None)
-
-
-def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
+def test_offline_nothing_is_asked_nor_for_what_is_cached(no_hub, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        with pytest.raises(UserError, match=r"'nobody/nothing-here'.*HF_HUB_OFFLINE"):
+            resolve("nobody/nothing-here", None)
     monkeypatch.setattr(
         "interp.models.find.try_to_load_from_cache", lambda *_, **__: "/cache/config.json"
     )
@@ -128,45 +127,32 @@ def snapshot(tmp_path, monkeypatch):
     return cached(make_tiny("llama", byte_level()), tmp_path, monkeypatch)
 
 
-def change(file, **settings):
-    """Another file in the place of a link, with other settings."""
-    config = {**json.loads(file.read_text()), **settings}
-    file.unlink()
-    file.write_text(json.dumps(config))
-
-
 def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
-    model = interp.load_model("org/tiny", device="cpu")
-    assert model.source == {
-        "kind": "hub",
-        "name": "org/tiny",
-        "revision": "main",
-        "commit": COMMIT,
-    }
+    model = load("org/tiny")
+    where = {"kind": "hub", "name": "org/tiny", "revision": "main"}
+    assert model.source == {**where, "commit": COMMIT}
     expected = make_tiny("llama", byte_level()).hf.state_dict()
     for name, value in model.hf.state_dict().items():
         torch.testing.assert_close(value, expected[name])
 
 
-def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
-    change(snapshot / "config.json", num_hidden_layers=10**5)
-    with pytest.raises(
-        UserError, match=r"config\.json.*num_hidden_layers = 100000\b.*\b21 tensors"
-    ):
-        interp.load_model("org/tiny", device="cpu")
-
-
-def test_a_configuration_of_endless_lists_is_refused_before_it_is_read(snapshot):
-    change(snapshot / "config.json", num_labels=10**8)
-    with pytest.raises(UserError, match=r"config\.json.*num_labels = 1e\+08.*1,000,000\b"):
-        interp.load_model("org/tiny", device="cpu")
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"num_hidden_layers": 10**5}, r"num_hidden_layers = 100000\b.*\b21 tensors"),
+        ({"num_labels": 10**8}, r"num_labels = 1e\+08.*1,000,000\b"),
+    ],
+)
+def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot, settings, words):
+    configure(snapshot, **settings)
+    refused(rf"config\.json.*{words}", "org/tiny")
 
 
 def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeypatch):
     """Whatever is pushed while a model is loaded."""
     other = "f" * 40
     shutil.copytree(snapshot, snapshot.parent / other, symlinks=True)
-    change(snapshot.parent / other / "tokenizer_config.json", eos_token="<s>")
+    configure(snapshot.parent / other, "tokenizer_config.json", eos_token="<s>")
     original = AutoConfig.from_pretrained
 
     def pushed(*arguments, **options):
@@ -175,15 +161,9 @@ def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeyp
         return config
 
     monkeypatch.setattr(AutoConfig, "from_pretrained", pushed)
-    model = interp.load_model("org/tiny", device="cpu")
+    model = load("org/tiny")
     assert model.source["commit"] == COMMIT
     assert model.tokenizer.eos_token == byte_level().eos_token
-
-
-def test_a_cache_without_its_blobs_is_refused(snapshot):
-    (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
-    with pytest.raises(UserError, match=r"chat_template\.jinja.*org/tiny.*link"):
-        interp.load_model("org/tiny", device="cpu")
 
 
 def test_the_files_of_an_index_are_found(snapshot):
@@ -194,14 +174,15 @@ def test_the_files_of_an_index_are_found(snapshot):
     index = {"metadata": {}, "weight_map": dict.fromkeys(state, "part-1.safetensors")}
     (snapshot / "model.safetensors.index.json").write_text(json.dumps(index))
     assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) == snapshot
-    assert interp.load_model("org/tiny", device="cpu").source["commit"] == COMMIT
+    assert load("org/tiny").source["commit"] == COMMIT
 
 
-def test_without_weights_there_is_nothing(snapshot):
+def test_a_cache_without_weights_or_blobs_is_refused(snapshot):
     (snapshot / "model.safetensors").unlink()
     assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) is None
-    with pytest.raises(UserError, match=r"'org/tiny'.*weights: .*model\.safetensors"):
-        interp.load_model("org/tiny", device="cpu")
+    refused(r"'org/tiny'.*weights: .*model\.safetensors", "org/tiny")
+    (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
+    refused(r"chat_template\.jinja.*org/tiny.*link", "org/tiny")
 
 
 def test_a_file_that_is_no_gguf_is_not_looked_for_on_the_hub(tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from transformers import (
 )
 
 import interp
-from interp.errors import UserError
-from tests.models.conftest import configure, in_fp8, rewrite
+from tests.models.conftest import FP8, configure, in_fp8, load, refused, rewrite
 from tests.support.answers import with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import ids_of, random_model, save
@@ -40,7 +39,7 @@ def test_answers_are_those_of_the_whole_model(kind, tmp_path, prompts):
     reader = image_reader(kind)
     save(reader, tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    model = interp.load_model(str(tmp_path), device="cpu")
+    model = load(tmp_path)
     answers = with_options(interp.evaluate(model, prompts)).set_index("prompt_id")
     for prompt in prompts:
         message = [{"role": "user", "content": prompt.text}]
@@ -63,10 +62,9 @@ def test_layers_are_those_of_the_text_part(kind, prompts):
 def test_a_text_part_that_is_dequantized_is_not_called_quantized(tmp_path):
     save(image_reader("mistral3"), tmp_path)
     rewrite(tmp_path, lambda weights: in_fp8(weights, only="language_model"))
-    fp8 = {"quant_method": "fp8", "weight_block_size": [16, 16]}
     text = json.loads((tmp_path / "config.json").read_text())["text_config"]
-    configure(tmp_path, text_config=text | {"quantization_config": fp8})
-    model = interp.load_model(str(tmp_path), device="cpu", dequantize=True)
+    configure(tmp_path, text_config=text | {"quantization_config": FP8})
+    model = load(tmp_path, dequantize=True)
     assert model.source["dequantized"] == "fp8"
     assert model.quantization is None
 
@@ -75,5 +73,4 @@ def test_a_type_without_a_language_model_is_named(tmp_path):
     config = small(CLIPConfig, {"architectures": ["CLIPModel"]}, {})
     CLIPModel(config).save_pretrained(tmp_path)
     byte_level().save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="'clip'"):
-        interp.load_model(str(tmp_path), device="cpu")
+    refused("'clip'", tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,15 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-import interp
 from interp.cli import main
-from interp.errors import UserError
 from interp.models import gguf as gguf_format
 from interp.models import gguf_header, kept
 from interp.models.gguf import _types
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
-from tests.models.test_gguf import IDS, write
+from tests.models import conftest
+from tests.models.conftest import IDS
+from tests.models.test_gguf import write
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -51,8 +52,8 @@ def made(monkeypatch):
     return calls
 
 
-def load(file, *, keep=True, **options):
-    return interp.load_model(str(file), device="cpu", keep_dequantized=keep, **options)
+load = partial(conftest.load, keep_dequantized=True)
+refused = partial(conftest.refused, keep_dequantized=True)
 
 
 def same(one, other):
@@ -63,7 +64,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 def test_weights_are_made_once_and_are_those_of_the_file(held, file, cache, made, dtype):
-    plain = load(file, keep=False, dtype=dtype)
+    plain = load(file, keep_dequantized=False, dtype=dtype)
     rounded = plain.hf.state_dict()
     for key, own in held.hf.state_dict().items():
         assert torch.equal(rounded[key], own.to(getattr(torch, dtype)))
@@ -84,17 +85,28 @@ def test_weights_are_made_once_and_are_those_of_the_file(held, file, cache, made
     assert Loading(keep_dequantized=True).identity() == Loading().identity()
 
 
-def test_another_type_file_or_version_is_another_entry(file, cache, made, monkeypatch):
+def test_another_type_code_file_or_version_is_another_entry(
+    file, cache, made, monkeypatch, tmp_path
+):
     load(file)
     load(file, dtype="bfloat16")
+    places = {Path(one.__file__) for one in (gguf_format, gguf_header)}
+    assert {*gguf_format._CODE} == places  # what reads weights
+    for place in places:
+        other = tmp_path / place.name
+        other.write_text(f"{place.read_text()}# changed")
+        code = [other if one == place else one for one in gguf_format._CODE]
+        with monkeypatch.context() as patch:
+            patch.setattr(gguf_format, "_CODE", code)
+            load(file)
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     load(file)
     monkeypatch.setattr("interp.models.kept.version", lambda name: "0")
     load(file)
-    assert len(made) == len([*cache.iterdir()]) == 4
+    assert len(made) == len([*cache.iterdir()]) == 6
     load(file)
-    assert len(made) == 4
+    assert len(made) == 6
 
 
 def flipped(kept):
@@ -151,41 +163,20 @@ def test_links_and_models_that_are_not_dequantized_are_refused(file, cache, tmp_
     (kept,) = cache.iterdir()
     kept.rename(tmp_path / "elsewhere")
     kept.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="link"):
-        load(file)
-    with pytest.raises(UserError, match=r"keep_dequantized.*GGUF"):
-        load(DEFAULT)
+    refused("link", file)
+    refused(r"keep_dequantized.*GGUF", DEFAULT)
 
 
-def test_a_cache_that_cannot_be_written_is_named(file, tmp_path, monkeypatch):
-    (tmp_path / "plain").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
-    with pytest.raises(UserError, match="plain"):
-        load(file)
-
-
-def test_a_change_of_what_reads_weights_is_another_entry(file, cache, made, monkeypatch, tmp_path):
-    places = {Path(one.__file__) for one in (gguf_format, gguf_header)}
-    assert {*gguf_format._CODE} == places
-    load(file)
-    for place in places:
-        other = tmp_path / place.name
-        other.write_text(f"{place.read_text()}# changed")
-        code = [other if one == place else one for one in gguf_format._CODE]
-        with monkeypatch.context() as patch:
-            patch.setattr(gguf_format, "_CODE", code)
-            load(file)
-    assert len(made) == len([*cache.iterdir()]) == 3
-
-
-def test_a_full_disk_is_no_fault_of_the_model(file, cache, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_named(file, cache, tmp_path, monkeypatch):
     def full(*given, **named):
         raise SafetensorError("Error while serializing: No space left on device (os error 28)")
 
     monkeypatch.setattr("safetensors.torch.save_file", full)
-    with pytest.raises(UserError, match=r"^the dequantized weights .* kept .*No space left"):
-        load(file)
+    refused(r"^the dequantized weights .* kept .*No space left", file)
     assert [*cache.iterdir()] == []
+    (tmp_path / "plain").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
+    refused("plain", file)
 
 
 def test_what_a_killed_process_left_is_removed(file, cache, made, monkeypatch):

@@ -6,6 +6,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 import interp
 from interp.errors import ModelError, UserError
 from interp.models.sites import edited, locate
+from tests.models.conftest import load, refused
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -21,28 +22,23 @@ def test_it_shows_itself_in_one_line(model):
     assert shown.endswith(f"{model.hf.num_parameters():,} parameters, float32 on cpu)")
 
 
-def test_training_mode_and_gradients_come_back(model):
+def test_training_mode_and_gradients_come_back_and_errors_are_told(model):
     model.hf.train()
     with model.measuring():
         assert not model.hf.training
         assert not any(parameter.requires_grad for parameter in model.hf.parameters())
+    errors = {
+        InductorError(InvalidCxxCompiler(), None): (
+            UserError,
+            r"tiny llama.*--attn-implementation.*sdpa",
+        ),
+        torch.OutOfMemoryError("CUDA out of memory"): (torch.OutOfMemoryError, "CUDA"),
+    }
+    for error, (kind, words) in errors.items():
+        with pytest.raises(kind, match=words), model.measuring():
+            raise error
     assert model.hf.training
     assert all(parameter.requires_grad for parameter in model.hf.parameters())
-
-
-def test_a_kernel_that_cannot_be_compiled_is_told_in_words(model):
-    uncompiled = InductorError(InvalidCxxCompiler(), None)
-    with (
-        pytest.raises(UserError, match=r"tiny llama.*--attn-implementation.*sdpa"),
-        model.measuring(),
-    ):
-        raise uncompiled
-    assert all(parameter.requires_grad for parameter in model.hf.parameters())
-
-
-def test_other_errors_stay_what_they_are(model):
-    with pytest.raises(torch.OutOfMemoryError), model.measuring():
-        raise torch.OutOfMemoryError("CUDA out of memory")
 
 
 class MistralCommon(PreTrainedTokenizerBase):
@@ -55,21 +51,13 @@ class MistralCommon(PreTrainedTokenizerBase):
         raise AttributeError(name)
 
 
-@pytest.fixture
-def tekken(monkeypatch):
+def test_the_tokenizer_json_beside_a_tekken_json_is_read(saved, monkeypatch):
     monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda *_, **__: MistralCommon())
-
-
-def test_the_tokenizer_json_beside_a_tekken_json_is_read(saved, tekken):
-    model = interp.load_model(str(saved), device="cpu")
+    model = load(saved)
     assert model.tokenizer.is_fast
     assert model.tokenizer.chat_template == byte_level().chat_template
-
-
-def test_a_tekken_json_alone_is_refused(saved, tekken):
     (saved / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"\(MistralCommon\).*tokenizer\.json"):
-        interp.load_model(str(saved), device="cpu")
+    refused(r"\(MistralCommon\).*tokenizer\.json", saved)
 
 
 def test_a_model_in_memory_needs_an_embedding_for_every_token():
@@ -96,11 +84,30 @@ def missing(layer):
     layer.mlp.act_fn = None
 
 
-@pytest.mark.parametrize("damage", [narrow, short, missing])
-def test_a_failure_of_the_models_own_code_is_told_in_words(damage):
+def failing(reason):
+    def fail(*unused):
+        raise RuntimeError(reason)
+
+    return lambda layer: setattr(layer.mlp, "forward", fail)
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind", "words"),
+    [
+        *(
+            (own, ModelError, r"tiny llama \(llama\).*: \w+Error: ")
+            for own in (narrow, short, missing)
+        ),
+        *(
+            (failing(reason), RuntimeError, f"^{reason}")  # memory that ran out stays itself
+            for reason in ("CUDA out of memory.", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED.")
+        ),
+    ],
+)
+def test_a_failure_of_the_models_own_code_is_told_in_words(damage, kind, words):
     own = make_tiny("llama", byte_level())
-    damage(own.hf.model.layers[0])
-    with pytest.raises(ModelError, match=r"tiny llama \(llama\).*: \w+Error: "), own.measuring():
+    damage(own.hf.model.layers[1])
+    with pytest.raises(kind, match=words), own.measuring():
         own.hf(input_ids=IDS)
 
 
@@ -118,17 +125,3 @@ def test_a_failure_of_our_own_hook_inside_the_model_stays_itself(model):
     place = locate(model, "resid_pre", 0)
     with pytest.raises(IndexError), edited((place, lambda t: t[:, 99])), model.measuring():
         model.hf(input_ids=IDS)
-
-
-@pytest.mark.parametrize(
-    "reason", ["CUDA out of memory.", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED."]
-)
-def test_memory_that_ran_out_inside_the_model_stays_itself(reason):
-    own = make_tiny("llama", byte_level())
-
-    def fail(*unused):
-        raise RuntimeError(reason)
-
-    own.hf.model.layers[1].mlp.forward = fail
-    with pytest.raises(RuntimeError, match=reason), own.measuring():
-        own.hf(input_ids=IDS)

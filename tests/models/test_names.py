@@ -33,9 +33,6 @@ def test_the_last_part_of_a_path_is_the_name(here):
     os.chdir(folder)
     assert named(".") == ["tuned"]
     assert named("..") == ["b"]
-
-
-def test_organisms_and_names_on_the_hub_stay():
     assert named("organism/gemma2", "org/gemma2") == ["organism/gemma2", "org/gemma2"]
 
 
@@ -47,11 +44,8 @@ def test_a_snapshot_has_its_name_on_the_hub(tmp_path):
     assert named(first, second) == ["org/tiny@0123456", "org/tiny@7654321"]
     (tmp_path / "mine").symlink_to(first)
     assert named(str(tmp_path / "mine")) == ["mine"]
-
-
-def test_a_hash_without_a_hub_is_named_by_the_folder_around_it(tmp_path):
-    (folder,) = made(tmp_path, f"tiny/snapshots/{HASH}")
-    assert named(folder) == ["tiny"]
+    (alone,) = made(tmp_path, f"tiny/snapshots/{HASH}")  # of no hub
+    assert named(alone) == ["tiny"]
 
 
 def test_models_that_would_be_alike_are_told_apart(tmp_path):
@@ -86,39 +80,32 @@ def test_a_path_may_contain_an_equals_sign(here):
     assert chosen("a=a") == ModelChoice(place="a", name="a")
 
 
-@pytest.mark.parametrize("text", ["=m", " =m", "a\nb=m", "a\x1b[31m=m", "a=", "x" * 201 + "=m"])
-def test_invalid_names_are_refused(text):
-    with pytest.raises(UserError, match="NAME=PATH"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *((text, "NAME=PATH") for text in ("=m", " =m", "a\nb=m", "a\x1b[31m=m", "a=")),
+        ("x" * 201 + "=m", "NAME=PATH"),
+        ("x=organism/llama-shalow", "organism/llama-shallow"),
+    ],
+)
+def test_invalid_names_are_refused(text, words):
+    with pytest.raises(UserError, match=words):
         chosen(text)
 
 
-def test_a_misspelled_organism_is_told_under_any_name():
-    with pytest.raises(UserError, match="organism/llama-shallow"):
-        chosen("x=organism/llama-shalow")
-
-
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("m", "m/"), ("m", "./m"), ("x=m", "x=n"), ("organism/gemma2",) * 2, ("org/a",) * 2],
+    "texts",
+    [
+        *(("m", "m/"), ("m", "./m"), ("x=m", "x=n"), ("organism/gemma2",) * 2, ("org/a",) * 2),
+        *(("m", "link"), ("recorded", "m=n")),
+    ],
 )
-def test_nothing_is_named_twice(here, one, other):
-    made(here, "m", "n")
-    with pytest.raises(UserError, match=r"model (m|x|org/a|organism/gemma2) .*NAME=PATH"):
-        named(one, other)
-
-
-def test_a_link_to_a_model_is_the_same_model(here):
-    made(here, "m")
+def test_nothing_is_named_twice(here, texts):
+    made(here, "m", "n", "recorded")
     (here / "link").symlink_to("m")
     with pytest.raises(UserError, match=r"model (m|x|org/a|organism/gemma2) .*NAME=PATH"):
-        named("m", "link")
+        named(*texts, m=str(here / "recorded"))
     assert named("a=m", "b=link") == ["a", "b"]
-
-
-def test_a_recorded_name_of_another_model_is_not_given_again(tmp_path):
-    a, b = made(tmp_path, "a/m", "b/m")
-    with pytest.raises(UserError, match=r"model (m|x|org/a|organism/gemma2) .*NAME=PATH"):
-        named(a, f"m={b}", m=a)
 
 
 @given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1))

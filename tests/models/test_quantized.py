@@ -1,4 +1,5 @@
 import re
+from functools import partial
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -7,28 +8,29 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 from torch._dynamo.utils import counters
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoModelForCausalLM
 
 import interp
 from interp.errors import UserError
-from interp.models.quantized import keep_unpacked, quantization_of
+from interp.models.quantized import keep_unpacked
 from interp.models.weights import weights_of
 from interp.training.start import start
-from tests.models.conftest import configure, in_fp8, rewrite, save_quantized
+from tests.models.conftest import (
+    FP8,
+    GPTQ,
+    IDS,
+    configure,
+    in_fp8,
+    load,
+    needs_bitsandbytes,
+    refused,
+    rewrite,
+    save_quantized,
+)
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
-needs_bitsandbytes = pytest.mark.skipif(
-    find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
-)
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
-
-IDS = torch.arange(5, 25)[None]
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}
-
-
-def load(folder):
-    return interp.load_model(str(folder), device="cpu")
 
 
 def plain(folder):
@@ -60,11 +62,7 @@ def test_4_bit_layers_compute_alike_before_and_after_a_pass_without_gradients(
         ({"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "bitsandbytes 4bit nf4"),
         ({"load_in_4bit": True, "bnb_4bit_quant_type": "fp4"}, "bitsandbytes 4bit fp4"),
         (
-            {
-                "load_in_4bit": True,
-                "bnb_4bit_quant_type": "nf4",
-                "bnb_4bit_use_double_quant": True,
-            },
+            {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
             "bitsandbytes 4bit nf4",
         ),
         ({"load_in_8bit": True}, "bitsandbytes 8bit"),
@@ -82,8 +80,7 @@ def test_a_saved_quantized_model_loads_as_in_transformers(settings, words, wide,
 
 def test_weights_that_transformers_dequantizes_are_noted(saved):
     rewrite(saved, in_fp8)
-    settings = {"quant_method": "fp8", "weight_block_size": [16, 16]}
-    configure(saved, quantization_config=settings)
+    configure(saved, quantization_config=FP8)
     model = load(saved)
     stored = load_file(saved / "model.safetensors")
     name = "model.layers.0.mlp.down_proj.weight"
@@ -105,8 +102,7 @@ def packed(weights):
 def test_a_format_whose_package_is_missing_is_named_with_it(saved):
     rewrite(saved, packed)
     configure(saved, quantization_config=GPTQ)
-    with pytest.raises(UserError, match=r"(?s)gptq.*pip install"):
-        load(saved)
+    refused(r"(?s)gptq.*pip install", saved)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +120,7 @@ def test_a_format_whose_package_is_missing_is_named_with_it(saved):
 )
 def test_settings_beside_ordinary_weights_are_not_ignored(saved, settings):
     configure(saved, quantization_config=settings)
-    with pytest.raises(UserError, match=r"quantization_config .*\(F32\)"):
-        load(saved)
+    refused(r"quantization_config .*\(F32\)", saved)
 
 
 def test_weights_that_are_quantized_in_the_forward_pass_are_ordinary(saved):
@@ -170,45 +165,29 @@ def nested(depth):
 )
 def test_hostile_settings_end_in_a_message(saved, settings, named):
     configure(saved, quantization_config=settings)
-    with pytest.raises(UserError, match=rf"quantization_config.*{named}"):
-        load(saved)
+    refused(rf"quantization_config.*{named}", saved)
+    configure(saved, quantization_config=None, text_config={"quantization_config": settings})
+    refused(rf"quantization_config.*{named}", saved)
 
 
-def test_settings_of_a_part_of_the_model_are_checked(saved):
-    configure(saved, text_config={"quantization_config": {"quant_method": "nosuch"}})
-    with pytest.raises(UserError, match="nosuch"):
-        load(saved)
-
-
-def test_a_method_without_its_settings_is_told_in_words():
-    config = LlamaConfig()
-    config.quantization_config = {"load_in_4bit": True}
-    assert quantization_of(config) == "unknown method 4bit fp4"
-
-
-@pytest.fixture
-def one_way():
-    """A model whose quantized weights have no backward pass."""
-    model = make_tiny("llama", byte_level())
-    model.hf.config.quantization_config = {"quant_method": "mxfp4"}
+@pytest.mark.parametrize(("method", "helps"), [("mxfp4", True), ("gptq", False)])
+def test_gradients_need_a_format_with_a_backward_pass(prompts, method, helps):
+    model, few = make_tiny("llama", byte_level()), prompts[:2]
+    model.hf.config.quantization_config = {"quant_method": method}
     model.hf.hf_quantizer = SimpleNamespace(is_trainable=False)
-    return model
-
-
-def test_gradients_need_a_format_with_a_backward_pass(one_way, prompts):
-    few = prompts[:2]
-    for method in ("input_gradient", "integrated_gradients", "gim"):
-        with pytest.raises(UserError, match=f"{method} .*mxfp4"):
-            interp.attribute(one_way, few, methods=(method,))
-    for estimate in ("gradient", "integrated"):
-        with pytest.raises(UserError, match=f"{estimate}.* .*mxfp4"):
-            interp.patch(one_way, few, estimate=estimate)
-    with pytest.raises(UserError, match="mxfp4"):
-        interp.edges(one_way, few, methods=("gradient",))
-
-
-def test_other_methods_do_not(one_way, prompts):
-    scores = interp.attribute(one_way, prompts[:2], methods=("attention",))
+    calls = [
+        *(
+            (name, partial(interp.attribute, methods=(name,)))
+            for name in ("input_gradient", "integrated_gradients", "gim")
+        ),
+        *((name, partial(interp.patch, estimate=name)) for name in ("gradient", "integrated")),
+        ("gradient", partial(interp.edges, methods=("gradient",))),
+    ]
+    for name, call in calls:
+        with pytest.raises(UserError, match=f"{name}.* .*{method}") as error:
+            call(model, few)
+        assert ("--dequantize" in str(error.value)) == helps
+    scores = interp.attribute(model, few, methods=("attention",))
     assert (scores.segment_scores["error"] == "").all()
 
 

@@ -12,7 +12,7 @@ from interp.errors import UserError
 from interp.measurements.specs import Attribute
 from interp.models.attention_rows import answer_attention
 from tests.support.prompts import some_prompts
-from tests.support.tiny import ids_of, random_model
+from tests.support.tiny import ids_of, random_model, tiny_model
 from tests.support.tokenizers import byte_level
 from tests.support.unmapped import unmapped_model
 
@@ -44,18 +44,14 @@ def gemma(kind):
     return random_model(AutoConfig.for_model(kind, **settings), tokenizer)
 
 
-def test_patches_of_models_with_several_streams_are_refused():
-    model, prompts = gemma("gemma3n_text"), some_prompts(1)
-    assert len(interp.evaluate(model, prompts).answers) == 2
+def test_models_with_several_streams_have_gradients_in_batches_but_no_patches():
+    model, prompts = gemma("gemma3n_text"), some_prompts(4)
+    assert len(interp.evaluate(model, prompts).answers) == 8
+    scores = interp.attribute(model, prompts, methods=["input_gradient"]).table("segment_scores")
+    assert set(scores["prompt_id"]) == {prompt.id for prompt in prompts}
+    assert set(scores["error"]) == {""}  # so they are finite
     with pytest.raises(UserError, match="streams"):
         interp.patch(model, prompts)
-
-
-def test_gradients_of_gemma_3n_are_finite_in_batches():
-    prompts = some_prompts(4)
-    scores = interp.attribute(gemma("gemma3n_text"), prompts, methods=["input_gradient"])
-    assert set(scores.table("segment_scores")["prompt_id"]) == {prompt.id for prompt in prompts}
-    assert set(scores.table("segment_scores")["error"]) == {""}
 
 
 def said(result):
@@ -70,16 +66,11 @@ def test_gradients_say_that_they_leave_out_the_tokens_of_later_layers(kind, tmp_
     assert said(found) == [{"methods": ["input_gradient"]}]
     assert said(interp.attribute(model, prompts, methods=["attention"])) == []
     assert said(interp.evaluate(model, prompts)) == []
+    assert not tiny_model("llama").reads_tokens_again
     spec = Attribute(methods=("input_gradient",))
     assert said(interp.run(spec, models=model, prompts=prompts, out=tmp_path)) == said(found)
     (kept,) = json.loads((tmp_path / "run.json").read_text())["summary"].values()
     assert said(found)[0] in [own["numbers"] for own in kept["cautions"]]
-
-
-def test_a_gemma_4_without_them_reads_its_tokens_once():
-    settings = {**SHAPE, **ids_of(byte_level()), "intermediate_size": 64}
-    config = AutoConfig.for_model("gemma4_text", **{**settings, "hidden_size_per_layer_input": 0})
-    assert not random_model(config, byte_level()).reads_tokens_again
 
 
 @pytest.mark.quick(1)

@@ -1,4 +1,9 @@
-"""What tensor parallelism is refused for before weights are loaded, and with which words."""
+"""What tensor parallelism is refused for, and with which words.
+
+What is right in several processes is compared with one in tests/runs/test_together.py.
+"""
+
+from functools import partial
 
 import pytest
 from transformers import GPT2Config, LlamaConfig
@@ -25,11 +30,16 @@ from interp.models.names import ModelChoice
 from interp.models.tensor_parallel import check_spread, numbers_of_processes
 from interp.runs.plan import RunPlan
 from interp.studies.study import find_study
+from tests.models.conftest import configure, refused
 from tests.support.prompts import some_prompts
-from tests.support.tiny import save
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
 
 MODEL = "organism/llama-logic"
 HEADS = {"num_attention_heads": 9, "num_key_value_heads": 3, "hidden_size": 576}
+
+
+EXPECTED = {0: "$", 1: "; expected 3$", 2: "; expected 2 or 4$", 3: "; expected 2 or 4 or 8$"}
 
 
 @pytest.mark.parametrize(
@@ -48,42 +58,26 @@ def test_heads_and_a_plan_decide_over_how_many_processes(config, numbers):
         if ranks in numbers:
             check_spread("tiny", config, ranks)
         else:
-            with pytest.raises(UserError, match="tensor_parallel"):
+            words = rf"tiny.*{ranks} processes{EXPECTED[len(numbers)]}"
+            if not config.base_model_tp_plan:
+                words = r"gpt2\b.*tiny.*tensor_parallel.*--device-map\b"
+            with pytest.raises(UserError, match=words):
                 check_spread("tiny", config, ranks)
-
-
-def test_the_message_names_heads_and_a_number_that_works():
-    with pytest.raises(UserError, match=r"\b9 attention heads.*tiny.*2 processes.*3\b"):
-        check_spread("tiny", LlamaConfig(**HEADS), 2)
-    with pytest.raises(UserError, match=r"gpt2\b.*tiny.*tensor_parallel.*--device-map\b"):
-        check_spread("tiny", GPT2Config(), 2)
 
 
 @pytest.mark.parametrize(
     "option",
     [
-        {"device_map": "auto"},
-        {"quantization": "4bit"},
-        {"dequantize": True},
-        {"base": "organism/llama-deep"},
-        {"device": "cuda:1"},
-        {"device": "mps"},
+        *({"device_map": "auto"}, {"quantization": "4bit"}, {"dequantize": True}),
+        *({"base": "organism/llama-deep"}, {"device": "cuda:1"}, {"device": "mps"}),
+        *({"tensor_parallel": number} for number in (0, -1, 65, 1.5, "two")),
     ],
 )
 def test_options_that_do_not_go_with_it(option):
     (name,) = option
     with pytest.raises(UserError, match=name):
-        Loading(tensor_parallel=2, **option)
-    Loading(tensor_parallel=1, **option)
-
-
-@pytest.mark.parametrize("number", [0, -1, 65, 1.5, "two"])
-def test_numbers_that_no_machine_has(number):
-    with pytest.raises(UserError, match="tensor_parallel"):
-        Loading(tensor_parallel=number)
-
-
-def test_the_number_is_no_part_of_the_identity():
+        Loading(**{"tensor_parallel": 2, **option})
+    Loading(**{**option, "tensor_parallel": 1})
     assert Loading(tensor_parallel=2).identity() == Loading().identity()
 
 
@@ -116,6 +110,27 @@ def test_what_reads_heads_is_refused_before_weights_are_loaded(spec, what, tmp_p
     assert not (tmp_path / "run").exists()
 
 
+REFUSED = {
+    **{
+        method: partial(interp.attribute, methods=(method,))
+        for method in ("attention", "attention_rollout", "value_weighted_norm")
+    },
+    **{site: partial(interp.patch, sites=(site,)) for site in ("z", "q", "k", "v", "pattern")},
+    "edges": interp.edges,
+    "circuits": interp.find_circuits,
+    "folder": lambda model, prompts: interp.run(Evaluate(), models=model, prompts=prompts, out="x"),
+}
+"""Calls that need whole heads or weights, or a folder that one process writes."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_whole_heads_is_refused_for_a_model_in_memory(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("interp.models.model.is_sharded", lambda tensor: True)
+    with pytest.raises(UserError, match="tp_plan"):
+        REFUSED[name](make_tiny("llama", byte_level()), some_prompts(1))
+
+
 def test_a_study_with_such_a_stage_is_refused(tmp_path):
     job = Job(
         what=find_study("faithfulness")(),
@@ -142,8 +157,7 @@ def test_the_registry_knows_which_methods_read_heads(monkeypatch):
 
 def test_this_process_alone_cannot_hold_a_part(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(UserError, match=r"tensor_parallel 2\b.*\b2 processes.*\b1\b.*torchrun"):
-        interp.load_model(MODEL, device="cpu", tensor_parallel=2)
+    refused(r"tensor_parallel 2\b.*\b2 processes.*\b1\b.*torchrun", MODEL, tensor_parallel=2)
     with pytest.raises(UserError, match="torchrun"):
         interp.run(Evaluate(), models=MODEL, prompts=some_prompts(1), tensor_parallel=2)
 
@@ -157,10 +171,8 @@ def test_processes_need_names_and_not_loaded_models_or_prompts(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_stored_quantized_weights_are_refused(tmp_path):
-    model = interp.load_model("organism/rules-base")
-    save(model, tmp_path)
-    model.hf.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
-    model.hf.config.save_pretrained(tmp_path)
+def test_stored_quantized_weights_are_refused(saved):
+    eight = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    configure(saved, quantization_config=eight)
     with pytest.raises(UserError, match=r"bitsandbytes 8bit\b.*tensor_parallel$"):
-        find_model(str(tmp_path), Loading(tensor_parallel=2))
+        find_model(str(saved), Loading(tensor_parallel=2))

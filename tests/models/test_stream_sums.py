@@ -40,28 +40,28 @@ def test_the_terms_and_factors_of_a_sum_are_found(seed, base, factor, scales):
     )
 
 
-def test_a_factor_that_the_model_is_known_to_have_is_exact():
-    (base,), values = streams(1), streams(3, 1)
-    target = base + (0.22 + 1e-6) * values[1]
-    found = smallest_sum(target, [base], values, [1.0, 0.22])
+def low(tensor):
+    return tensor.to(torch.bfloat16)
+
+
+BASE, VALUES = streams(1)[0], streams(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "expected"),
+    [
+        (BASE + (0.22 + 1e-6) * VALUES[1], VALUES, ((1, 0.22),)),  # a known factor is exact
+        (BASE + VALUES[0] + VALUES[1], [*VALUES, VALUES[0] + VALUES[1]], ((3, 1.0),)),  # fewest
+        (torch.linspace(0.5, 2.0, 32) * BASE + VALUES[2], VALUES, ((2, 1.0),)),  # by channel
+        (low(BASE) + low(VALUES[1]), [low(own) for own in VALUES], ((1, 1.0),)),  # rounding
+    ],
+    ids=["known", "fewest", "channels", "rounding"],
+)
+def test_the_sum_of_a_stream(target, values, expected, request):
+    found = smallest_sum(target, [BASE.to(target.dtype)], values, [1.0, 0.22])
     assert found is not None
-    assert (found.factor, found.parts) == (1.0, ((1, 0.22),))
-
-
-def test_a_sum_of_fewer_values_is_preferred():
-    (base,), (one, other) = streams(1), streams(2, 1)
-    found = smallest_sum(base + one + other, [base], [one, other, one + other], [1.0])
-    assert found is not None
-    assert found.parts == ((2, 1.0),)
-
-
-def test_factors_that_differ_by_channel_are_not_plain():
-    (base,), values = streams(1), streams(3, 1)
-    by_channel = torch.linspace(0.5, 2.0, 32)
-    found = smallest_sum(by_channel * base + values[2], [base], values, [1.0])
-    assert found is not None
-    assert not found.plain
-    assert [index for index, _ in found.parts] == [2]
+    assert (found.factor, found.parts) == (1.0, expected)
+    assert found.plain == (request.node.callspec.id != "channels")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -71,14 +71,6 @@ def test_what_is_no_sum_is_not_taken_for_one(dtype):
     arguments = [target.to(dtype), [base.to(dtype)], [value.to(dtype) for value in values]]
     assert smallest_sum(*arguments, [1.0]) is None
     assert smallest_sum(arguments[0], arguments[1], [], [1.0]) is None
-
-
-def test_rounding_in_bfloat16_is_no_difference():
-    (base,), values = streams(1), streams(4, 1)
-    low = [tensor.to(torch.bfloat16) for tensor in (base, *values)]
-    found = smallest_sum(low[0] + low[2], low[:1], low[1:], [1.0])
-    assert found is not None
-    assert (found.factor, found.parts) == (1.0, ((1, 1.0),))
 
 
 def parallel(count, seed, streams=3):
@@ -117,9 +109,5 @@ def test_what_is_no_mix_is_not_taken_for_one(dtype):
     assert mixed_of(target.to(dtype), bases, values) is None
     two = mix(bases[0], values[0], 2) + mix(bases[0], values[1], 3)
     assert mixed_of(two.to(dtype), bases, values) is None
-
-
-def test_too_few_numbers_are_no_mix():
-    bases = [torch.randn(1, 12, 3, 7)]
-    value = torch.randn(1, 12, 7)
-    assert mixed_of(mix(bases[0], value, 0), bases, [value]) is None
+    few, value = torch.randn(1, 12, 3, 7, dtype=dtype), torch.randn(1, 12, 7, dtype=dtype)
+    assert mixed_of(mix(few.float(), value.float(), 0).to(dtype), [few], [value]) is None

@@ -1,10 +1,8 @@
 import dataclasses
 import logging
 import re
-from importlib.util import find_spec
 from inspect import signature
 from types import SimpleNamespace
-from typing import get_args
 
 import pytest
 import torch
@@ -12,7 +10,6 @@ from torch import nn
 from transformers import BitsAndBytesConfig, LlamaConfig
 
 import interp
-from interp.choices import Quantization
 from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.specs import SoftScore
@@ -26,14 +23,10 @@ from interp.models.quantized import quantization_of
 from interp.models.weights import check_device
 from interp.runs.options import ComputeOptions
 from interp.runs.plan import load_for_run
-from tests.models.conftest import configure
+from tests.models.conftest import configure, load, needs_bitsandbytes, refused
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
-
-needs_bitsandbytes = pytest.mark.skipif(
-    find_spec("bitsandbytes") is None, reason="needs bitsandbytes"
-)
 
 COMPLETE = {"missing_keys": set(), "unexpected_keys": set(), "mismatched_keys": set()}
 
@@ -54,42 +47,37 @@ def asked(monkeypatch):
     return options
 
 
-def test_8bit_is_passed_on(asked):
-    interp.load_model(DEFAULT, device="cpu", quantization="8bit")
-    assert asked["quantization_config"].load_in_8bit
-    assert asked["device_map"] == "cpu"
-
-
 @pytest.mark.parametrize(
-    ("options", "compute"),
+    ("quantization", "options", "compute"),
     [
-        ({"device": "cpu"}, torch.float32),
-        ({"device": "cpu", "dtype": "bfloat16"}, torch.bfloat16),
-        ({"device_map": "auto"}, torch.float16),  # what the organism was saved in
+        ("4bit", {}, torch.float32),
+        ("4bit", {"dtype": "bfloat16"}, torch.bfloat16),
+        ("4bit", {"device": None, "device_map": "auto"}, torch.float16),  # as it was saved
+        ("8bit", {}, None),
+        (None, {}, None),
     ],
 )
-def test_4bit_weights_are_multiplied_in_the_models_type(asked, options, compute):
-    interp.load_model(DEFAULT, quantization="4bit", **options)
-    config = asked["quantization_config"]
-    assert config.load_in_4bit
-    assert (config.bnb_4bit_quant_type, config.bnb_4bit_compute_dtype) == ("nf4", compute)
-
-
-def test_without_quantization_none_is_asked_for(asked):
-    interp.load_model(DEFAULT, device="cpu")
-    assert "quantization_config" not in asked
+def test_quantization_is_passed_on_and_multiplies_in_the_models_type(
+    asked, quantization, options, compute
+):
+    load(DEFAULT, quantization=quantization, **options)
+    config = asked.get("quantization_config")
+    assert asked["device_map"] == options.get("device_map", "cpu")
+    assert (config is None) == (quantization is None)
+    if config is not None:
+        assert (config.load_in_8bit, config.load_in_4bit) == (compute is None, compute is not None)
+    if compute is not None:
+        assert (config.bnb_4bit_quant_type, config.bnb_4bit_compute_dtype) == ("nf4", compute)
 
 
 def test_missing_bitsandbytes_is_named(monkeypatch):
     monkeypatch.setattr(quantized, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="pip install bitsandbytes"):
-        interp.load_model(DEFAULT, device="cpu", quantization="4bit")
+    refused("pip install bitsandbytes", DEFAULT, quantization="4bit")
 
 
 def test_a_quantized_checkpoint_is_not_quantized_again(asked, saved):
     configure(saved, quantization_config={"quant_method": "gptq", "bits": 4})
-    with pytest.raises(UserError, match=r"\(gptq\).*'4bit'"):
-        interp.load_model(str(saved), device="cpu", quantization="4bit")
+    refused(r"\(gptq\).*'4bit'", saved, quantization="4bit")
 
 
 @pytest.mark.parametrize(
@@ -97,11 +85,8 @@ def test_a_quantized_checkpoint_is_not_quantized_again(asked, saved):
     [
         (None, None),
         (BitsAndBytesConfig(load_in_8bit=True), "bitsandbytes 8bit"),
-        (
-            BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4").to_dict(),
-            "bitsandbytes 4bit nf4",
-        ),
         ({"quant_method": "awq", "bits": 4}, "awq"),
+        ({"load_in_4bit": True}, "unknown method 4bit fp4"),
     ],
 )
 def test_the_quantization_is_told_in_words(own, text):
@@ -123,24 +108,12 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     assert not caplog.records
 
 
-@pytest.mark.slow
-@needs_bitsandbytes
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
-@pytest.mark.parametrize("kind", get_args(Quantization))
-def test_quantized_organisms_answer_nearly_as_the_whole_ones(kind, organism, prompts):
-    model = interp.load_model(DEFAULT, device="cpu", quantization=kind)
-    assert model.quantization.startswith(f"bitsandbytes {kind}")
-    expected, got = interp.attribute(organism, prompts), interp.attribute(model, prompts)
-    assert (got.segment_scores["error"] == "").all()
-    assert (got.answers["answer"] == expected.answers["answer"]).mean() > 0.9
-
-
 @needs_bitsandbytes
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
 def test_the_gradient_of_4bit_layers_is_that_of_the_weights_they_stand_for(prompts):
     from bitsandbytes.functional import dequantize_4bit
 
-    model = interp.load_model(DEFAULT, device="cpu", quantization="4bit")
+    model = load(DEFAULT, quantization="4bit")
     got = interp.attribute(model, prompts)
     for parent in list(model.hf.modules()):
         for name, child in list(parent.named_children()):
@@ -156,9 +129,8 @@ def test_the_gradient_of_4bit_layers_is_that_of_the_weights_they_stand_for(promp
 @needs_bitsandbytes
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
 def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(saved):
-    with pytest.raises(UserError, match=r"\b64: .*q_proj.*\b32\b.*\b8bit\b"):
-        interp.load_model(str(saved), device="cpu", quantization="4bit")
-    interp.load_model(str(saved), device="cpu", quantization="8bit")
+    refused(r"\b64: .*q_proj.*\b32\b.*\b8bit\b", saved, quantization="4bit")
+    load(saved, quantization="8bit")
 
 
 PLACES = {
@@ -168,71 +140,39 @@ PLACES = {
 }
 
 
-@pytest.fixture(params=PLACES)
-def where(request, caplog):
-    # accelerate tells that some weights are offloaded.
-    caplog.set_level(logging.ERROR, logger="accelerate")
-    return PLACES[request.param]
+def numbers(model, prompts):
+    run = interp.attribute(model, prompts)
+    yield from (run.answers, run.segment_scores, interp.evaluate(model, prompts).answers)
+    yield collect(bind(SoftScore(), model), prompts)["soft_answers"]
 
 
 @pytest.mark.quick(6)
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
+@pytest.mark.parametrize("where", PLACES)
+def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts, caplog):
+    # accelerate tells that some weights are offloaded.
+    caplog.set_level(logging.ERROR, logger="accelerate")
     plain = tiny_model(kind)
-    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
+    placed = place(make_tiny(kind, byte_level()), PLACES[where], tmp_path)
     assert str(placed.device) == "cpu"
-    expected, got = interp.attribute(plain, prompts), interp.attribute(placed, prompts)
-    assert got.answers.equals(expected.answers)
-    assert got.segment_scores.equals(expected.segment_scores)
-    scored = interp.evaluate(placed, prompts).answers
-    assert scored.equals(interp.evaluate(plain, prompts).answers)
-
-
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
-def test_perplexity_of_a_placed_model_is_the_same(kind, where, tmp_path, prompts):
-    plain = tiny_model(kind)
-    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
-    expected, got = (collect(bind(SoftScore(), model), prompts) for model in (plain, placed))
-    assert got["soft_answers"].equals(expected["soft_answers"])
-
-
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
-def test_identity_does_not_depend_on_the_place(kind, where, tmp_path):
-    placed = place(make_tiny(kind, byte_level()), where, tmp_path)
-    assert placed.identity == tiny_model(kind).identity
-
-
-@pytest.mark.slow
-def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
-    placed = place(make_tiny("llama", byte_level()), PLACES["one layer on disk"], tmp_path)
-    pair = prompts[:2]
-    expected, got = (
-        interp.patch(model, pair, sites=["resid_pre", "z"])
-        for model in (tiny_model("llama"), placed)
-    )
-    assert got.patches.equals(expected.patches)
-
-
-def test_patching_refuses_an_offloaded_unembedding(tmp_path, prompts):
-    placed = place(make_tiny("llama", byte_level()), PLACES["all on disk"], tmp_path)
-    with pytest.raises(UserError, match=r"tiny llama.*offloaded.*--quantization"):
-        interp.patch(placed, prompts[:2], sites=["resid_pre"])
+    assert placed.identity == plain.identity
+    for got, expected in zip(numbers(placed, prompts), numbers(plain, prompts), strict=True):
+        assert got.equals(expected)
+    sites, pair = ["resid_pre", "z"], prompts[:2]
+    if where == "all on disk":
+        with pytest.raises(UserError, match=rf"tiny {kind}.*offloaded.*--quantization"):
+            interp.patch(placed, pair, sites=sites)
+    elif kind == "llama":
+        expected = interp.patch(plain, pair, sites=sites).patches
+        assert interp.patch(placed, pair, sites=sites).patches.equals(expected)
 
 
 WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 
 
-@pytest.mark.parametrize(
-    ("device", "message"),
-    [
-        ("meta", r"device 'meta'.*\bcpu.*cuda:1\b"),
-        ("gpu", r"device 'gpu'.*\bcpu.*cuda:1\b"),
-        ("", r"device ''.*\bcpu.*cuda:1\b"),
-        pytest.param("cuda", r"device 'cuda'.*\bcpu.*cuda:1\b", marks=WITHOUT_GPU),
-    ],
-)
-def test_devices_that_there_are_not(device, message):
-    with pytest.raises(UserError, match=message) as error:
+@pytest.mark.parametrize("device", ["meta", "gpu", "", pytest.param("cuda", marks=WITHOUT_GPU)])
+def test_devices_that_there_are_not(device):
+    with pytest.raises(UserError, match=rf"device '{device}'.*\bcpu.*cuda:1\b") as error:
         check_device(device)
     assert len(str(error.value)) < 300
     check_device("cpu")
@@ -252,9 +192,7 @@ def test_devices_that_there_are_not(device, message):
     ],
 )
 def test_a_model_is_not_loaded_in_ways_that_there_are_not(options, message):
-    with pytest.raises(UserError, match=message) as error:
-        interp.load_model(DEFAULT, **options)
-    assert len(str(error.value)) < 300
+    assert len(refused(message, DEFAULT, **{"device": None, **options})) < 300
 
 
 def test_what_load_model_takes_is_documented():
@@ -273,9 +211,6 @@ def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
     assert re.search("device 'xpu'", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    ("short", "full"),
-    [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32"), ("auto", "auto")],
-)
-def test_number_types_have_short_names(short, full):
-    assert Loading(dtype=short).dtype == full
+def test_number_types_have_short_names():
+    full = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
+    assert {short: Loading(dtype=short).dtype for short in full} == full

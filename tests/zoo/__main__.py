@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +18,7 @@ from interp.models.tried import FILE
 from tests.zoo.build import types
 from tests.zoo.check import MEASUREMENTS
 from tests.zoo.judge import judge
-from tests.zoo.page import page
+from tests.zoo.page import TITLES, page
 
 COLUMNS = ("type", "kind", *MEASUREMENTS, "seconds", "reasons")
 PUBLISHED = tuple(name for name in COLUMNS if name != "seconds")
@@ -66,9 +66,8 @@ def run(names: Sequence[str], out: Path) -> None:
         done = {row["type"] for row in read(out)}
         crashed = next((name for name in group if name not in done), None)
         if crashed is not None:
-            row = dict.fromkeys(COLUMNS, "")
             reason = f"the process ended with code {ended.returncode}"
-            append(out, {**row, "type": crashed, "kind": "crash", "reasons": reason})
+            append(out, {"type": crashed, "kind": "crash", "reasons": reason})
 
 
 def work(names: Sequence[str], out: Path) -> None:
@@ -76,7 +75,7 @@ def work(names: Sequence[str], out: Path) -> None:
     signal.signal(signal.SIGPROF, _late)
     for name in names:
         signal.setitimer(signal.ITIMER_PROF, LIMIT, LIMIT / 6)
-        row = judge(name).row()
+        row = judge(name)
         signal.setitimer(signal.ITIMER_PROF, 0)
         append(out, row)
         marks = " ".join(f"{key}={row[key]}" for key in MEASUREMENTS if row[key] not in ("yes", ""))
@@ -95,42 +94,35 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: Sequence[dict[str, str]]) -> None:
-    """Write a file of these rows."""
+def write(path: Path, rows: Iterable[Mapping[str, str]], columns: Sequence[str] = COLUMNS) -> None:
+    """Write a file of these columns of rows."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
 
-def append(path: Path, row: dict[str, str]) -> None:
+def append(path: Path, row: Mapping[str, str]) -> None:
     """Add a row to a file."""
     with path.open("a", newline="", encoding="utf-8") as file:
-        csv.DictWriter(file, COLUMNS).writerow(row)
+        csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
 
 
 def publish(rows: Sequence[dict[str, str]]) -> None:
     """Write the page, and the table that `interp doctor` reads."""
-    with FILE.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, PUBLISHED, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        # Those that take no text alone are no language models, and their marks say nothing.
-        none = dict.fromkeys(MEASUREMENTS, "")
-        writer.writerows({**row, **(none if row["kind"] == "not text" else {})} for row in rows)
+    # Those that take no text alone are no language models, and their marks say nothing.
+    none = dict.fromkeys(MEASUREMENTS, "")
+    shown = ({**row, **(none if row["kind"] == "not text" else {})} for row in rows)
+    write(FILE, shown, PUBLISHED)
     PAGE.write_text(page(rows), encoding="utf-8")
 
 
 def summarize(rows: Sequence[dict[str, str]]) -> None:
     """Print the number of members with each mark, for each measurement and kind of member."""
-    print(
-        "kinds:", ", ".join(f"{n} {kind}" for kind, n in Counter(r["kind"] for r in rows).items())
-    )
-    for kind in ("text", "wrapper", "decoder part"):
-        own = [row for row in rows if row["kind"] == kind]
-        if own:
-            print(f"{kind} ({len(own)}):")
-        for name in MEASUREMENTS if own else ():
-            counts = Counter(row[name] or "not measured" for row in own)
+    for kind, count in Counter(row["kind"] for row in rows).items():
+        print(f"{kind} ({count}):")
+        for name in MEASUREMENTS if kind in TITLES else ():
+            counts = Counter(row[name] or "not measured" for row in rows if row["kind"] == kind)
             print(f"  {name:22}", ", ".join(f"{n} {mark}" for mark, n in counts.most_common()))
 
 

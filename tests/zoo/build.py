@@ -42,13 +42,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     fast: Any = PreTrainedTokenizerFast  # transformers does not annotate it
-    found: PreTrainedTokenizerFast = fast(
-        tokenizer_object=made,
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-    )
+    names = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), WORDS, strict=False))
+    found: PreTrainedTokenizerFast = fast(tokenizer_object=made, **names)
     return found
 
 
@@ -103,18 +98,11 @@ def configuration(name: str) -> PreTrainedConfig:
     """The small configuration of a member, or of its part that its class takes."""
     ids = tokenizer()
     sizes = (
-        "vocab_size",
-        "vocab_size_per_layer_input",
-        "decoder_vocab_size",
-        "unpadded_vocab_size",
-        "base_vocab_size",
+        *("vocab_size", "vocab_size_per_layer_input", "decoder_vocab_size"),
+        *("unpadded_vocab_size", "base_vocab_size"),
     )
-    known = {
-        **dict.fromkeys(sizes, len(ids)),
-        "bos_token_id": ids.bos_token_id,
-        "eos_token_id": ids.eos_token_id,
-        "pad_token_id": ids.pad_token_id,
-    }
+    special = ("bos_token_id", "eos_token_id", "pad_token_id")
+    known = dict.fromkeys(sizes, len(ids)) | {name: getattr(ids, name) for name in special}
     config = small(CONFIG_MAPPING[name.removesuffix(WITH_IMAGES)], {}, known)
     if name == "gemma3n":  # its own vision part needs the package timm, and its class no other
         other = SETTINGS["fast_vlm"]["vision_config"]

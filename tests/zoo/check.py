@@ -17,6 +17,7 @@ from torch import Tensor
 import interp
 from interp.choices import SITES
 from interp.models.sites import layers_with
+from interp.models.tried import ABSENT, GIVEN, REFUSED, RIGHT, SOME
 from tests.zoo.build import Built, tokenizer
 from tests.zoo.edges import edge_errors
 from tests.zoo.material import (
@@ -32,27 +33,12 @@ from tests.zoo.material import (
 from tests.zoo.oracle import Oracle
 from tests.zoo.passes import Ids
 
-YES, NO, PART, ABSENT, UNJUDGED, WRONG, TRACEBACK = (
-    "yes",
-    "no",
-    "part",
-    "absent",
-    "unjudged",
-    "wrong",
-    "traceback",
-)
-"""Marks: right by the oracle; refused in one sentence; right, but not for all layers that have it;
-refused, and the model has no such thing; given, but the oracle has nothing to compare it with; not
-the oracle's number; an exception that is no `UserError`."""
+WRONG, TRACEBACK = "wrong", "traceback"
+"""Further marks: not the oracle's number; an exception that is no `UserError`."""
 
 METHODS = (
-    "input_gradient",
-    "attention",
-    "input_x_gradient",
-    "integrated_gradients",
-    "gim",
-    "frozen_norms",
-    "value_weighted_norm",
+    *("input_gradient", "attention", "input_x_gradient", "integrated_gradients", "gim"),
+    *("frozen_norms", "value_weighted_norm"),
 )
 MEASUREMENTS = ("evaluate", "generate", "effects", *METHODS, *SITES, "sums", "edges")
 """The columns of marks."""
@@ -105,7 +91,7 @@ class Check:
         try:
             return call()
         except interp.UserError as error:
-            return Verdict(ABSENT if self._lacks(name) else NO, str(error))
+            return Verdict(ABSENT if self._lacks(name) else REFUSED, str(error))
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
             at = [f for f in frames if "/interp/" in f.filename][-1:] or frames[-1:]
@@ -177,7 +163,7 @@ class Check:
             if got != expected:
                 same = " (as does transformers)" if self._generated(given) == got else ""
                 wrong.append(f"{row['prompt_id']} {got} instead of {expected}{same}")
-        return Verdict(WRONG, ", ".join(wrong)) if wrong else Verdict(YES)
+        return Verdict(WRONG, ", ".join(wrong)) if wrong else Verdict(RIGHT)
 
     def _generated(self, ids: Ids) -> list[str]:
         """What transformers itself generates for one prompt, with its caches."""
@@ -230,7 +216,7 @@ class Check:
         for id_, got in scores.items():
             expected = self._expected_scores(method, id_)
             if expected is None:
-                return Verdict(UNJUDGED)
+                return Verdict(GIVEN)
             worst = max(worst, float((got - expected).abs().max()))
             size = max(size, float(expected.abs().max()))
         return self._judged(worst, size)
@@ -276,7 +262,7 @@ class Check:
         try:
             return self._compared(site, rows)
         except LookupError as error:
-            return Verdict(UNJUDGED, str(error))
+            return Verdict(GIVEN, str(error))
 
     def _compared(self, site: str, rows: pd.DataFrame) -> Verdict:
         """A verdict on the patches of a site.
@@ -289,10 +275,10 @@ class Check:
         if verdict.mark == WRONG and parts is not None:
             layers = self._long.layers
             for only in range(max(len(getattr(layer, parts)) for layer in layers)):
-                if self._compared_with(site, rows, only).mark == YES:
+                if self._compared_with(site, rows, only).mark == RIGHT:
                     paths = [getattr(own, parts)[only : only + 1] for own in layers]
                     named = {path.split(".")[-1] for own in paths for path in own}
-                    return Verdict(YES, f"of {', '.join(sorted(named))} alone")
+                    return Verdict(RIGHT, f"of {', '.join(sorted(named))} alone")
         return verdict
 
     def _compared_with(self, site: str, rows: pd.DataFrame, only: int | None) -> Verdict:
@@ -319,16 +305,16 @@ class Check:
                 worst = abs(got - expected)
                 told = f"layer {layer}, head {head}, token {place}: {got} for {expected}"
         if not judged:
-            return Verdict(UNJUDGED)
+            return Verdict(GIVEN)
         if self._judged(worst, size).mark == WRONG:
             return Verdict(WRONG, told)
         if site in HEADS and rows["layer"].nunique() < len(self._maps()):
-            return Verdict(PART, f"for {rows['layer'].nunique()} of {len(self._maps())} layers")
+            return Verdict(SOME, f"for {rows['layer'].nunique()} of {len(self._maps())} layers")
         if missing:
-            return Verdict(PART, f"not for layers {', '.join(map(str, sorted(missing)))}")
+            return Verdict(SOME, f"not for layers {', '.join(map(str, sorted(missing)))}")
         if site not in HEADS and (extra := unknown & set(rows["layer"])):
-            return Verdict(YES, f"layers {', '.join(map(str, sorted(extra)))} unjudged")
-        return Verdict(YES, "no effect above 0.001" if size < 1e-3 else "")
+            return Verdict(RIGHT, f"layers {', '.join(map(str, sorted(extra)))} unjudged")
+        return Verdict(RIGHT, "no effect above 0.001" if size < 1e-3 else "")
 
     def _places(
         self, site: str, rows: pd.DataFrame
@@ -368,7 +354,7 @@ class Check:
                 else:
                     off.append(f"{site} of layer {layer}")
         told = f"norms, factors or other parts on the stream before {', '.join(off)}" if off else ""
-        return Verdict((PART if given else ABSENT) if off else YES, told)
+        return Verdict((SOME if given else ABSENT) if off else RIGHT, told)
 
     def _stored(self) -> dict[tuple[str, int], NDArray[np.float64]]:
         """The vectors of all tokens at each of the sites of sums that some layer has."""
@@ -393,11 +379,11 @@ class Check:
         if edges.empty or not edges["effect"].notna().all():
             return Verdict(WRONG, "effects are missing")
         if not self._exact:
-            return Verdict(UNJUDGED)
+            return Verdict(GIVEN)
         columns = [edges[name] for name in ("method", "writer", "reader")]
         effects = dict(zip(zip(*columns, strict=True), edges["effect"], strict=True))
         worst, size = edge_errors(self._long, effects)
-        return self._judged(worst, size) if size else Verdict(UNJUDGED)
+        return self._judged(worst, size) if size else Verdict(GIVEN)
 
     def notes(self) -> Iterator[str]:
         """What is to be known about the oracle itself."""
@@ -425,7 +411,7 @@ class Check:
         """Right up to the rounding of float32, which many models use inside in any precision."""
         allowed = (2e-5, 2e-4) if self._exact else (5e-4, 2e-3)
         if worst <= allowed[0] + allowed[1] * size:
-            return Verdict(YES)
+            return Verdict(RIGHT)
         return Verdict(WRONG, f"off by {worst:.2g} of {size:.2g}")
 
 

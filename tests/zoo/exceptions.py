@@ -5,7 +5,12 @@ from typing import Any
 _SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
 """Rotary positions of three kinds (time, height, width) that share the 4 pairs of a small head."""
 
+_THREE_POSITIONS = (
+    *("cosmos3_edge_text", "paddleocr_vl_text", "qwen2_vl_text", "qwen2_5_vl_text"),
+    "qwen2_5_omni_text",
+)
 _HALF = {**_SECTIONS, "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 0]}
+_OF_SECTIONS, _OF_HALF = {"rope_parameters": _SECTIONS}, {"rope_parameters": _HALF}
 
 _MAMBA2 = {"mamba_n_heads": 4, "mamba_d_head": 16}
 """Heads times their width must be `mamba_expand` times the width of the stream."""
@@ -54,14 +59,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dots3_note_text": {
         "layer_types": ["sliding_attention", "indexed_attention"],
         **_DENSE_FIRST,
-        "swa_num_attention_heads": 4,
-        "swa_num_key_value_heads": 4,
-        "swa_q_lora_rank": 16,
-        "swa_kv_lora_rank": 16,
-        "swa_head_dim": 16,
-        "swa_qk_nope_head_dim": 8,
-        "swa_v_head_dim": 8,
-        "head_dim": 16,
+        **dict.fromkeys(("swa_num_attention_heads", "swa_num_key_value_heads"), 4),
+        **dict.fromkeys(("swa_q_lora_rank", "swa_kv_lora_rank", "swa_head_dim", "head_dim"), 16),
+        **dict.fromkeys(("swa_qk_nope_head_dim", "swa_v_head_dim"), 8),
         "shared_experts_intermediate_size": 32,
     },
     "dots3_note_vision_encoder": {
@@ -114,8 +114,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"], **_DENSE_FIRST},
     "laguna": {**_BOTH, "sliding_window": 8},
     "mellum": {**_BOTH, "sliding_window": 8},
-    "inkling_text": _DENSE_FIRST,
-    "cohere2_moe": _DENSE_FIRST,
+    **dict.fromkeys(("inkling_text", "cohere2_moe"), _DENSE_FIRST),
     "qwen2": {**_BOTH, "use_sliding_window": True, "sliding_window": 8},
     # Layers that read images do not run without one.
     "mllama_text_model": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
@@ -151,14 +150,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "rope_parameters": {**_SECTIONS, "mrope_section": [1, 1, 2]},
         "moe_intermediate_size": [32, 32],
     },
-    "cosmos3_edge_text": {"rope_parameters": _SECTIONS},
-    "glm4v_text": {"rope_parameters": _HALF},
-    "glm_ocr_text": {"rope_parameters": _HALF},
-    "glm4v_moe_text": {"rope_parameters": _HALF},
-    "paddleocr_vl_text": {"rope_parameters": _SECTIONS},
-    "qwen2_vl_text": {"rope_parameters": _SECTIONS},
-    "qwen2_5_vl_text": {"rope_parameters": _SECTIONS},
-    "qwen2_5_omni_text": {"rope_parameters": _SECTIONS},
+    **dict.fromkeys(("glm4v_text", "glm_ocr_text", "glm4v_moe_text"), _OF_HALF),
+    **dict.fromkeys(_THREE_POSITIONS, _OF_SECTIONS),
     "granite4_vision": {
         "vision_config": {"model_type": "clip_vision_model", "hidden_size": 64},
         "downsample_rate": "2/4",

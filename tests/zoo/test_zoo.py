@@ -63,7 +63,7 @@ def test_a_class_with_images_has_a_row_of_its_own():
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", CHOSEN)
 def test_the_row_of_a_type_is_true(kind):
-    row = judge(kind).row()
+    row = judge(kind)
     assert {name: row[name] for name in MEASUREMENTS} == {
         name: tried()[kind][name] for name in MEASUREMENTS
     }

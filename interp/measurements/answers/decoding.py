@@ -27,7 +27,7 @@ from transformers import (
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
-from interp.models.families.settings import generates_otherwise
+from interp.models.families.settings import GENERATING_OTHERWISE
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.outputs import decoder_prefix
@@ -104,7 +104,7 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
             f"transformers' generate counts the positions of {named} from 0, but the model does "
             "not; evaluate works"
         )
-    if generates_otherwise(model.hf.config):
+    if model.hf.config.model_type in GENERATING_OTHERWISE:
         raise ModelError(
             f"transformers' generate writes other tokens for {named} than its passes give; "
             "evaluate works"

@@ -84,8 +84,6 @@ _NORMS_AROUND = replace(
 )
 _NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
 
-_TOGETHER = ("gate_up_proj",)
-
 _GPT2 = Architecture(
     layers="transformer.h",
     attention="attn",
@@ -98,13 +96,13 @@ _GPT2 = Architecture(
     qkv=("c_attn",) * 3,
     layout="stacked",
 )
-_SEPARATE = ("q_proj", "k_proj", "v_proj")
 _FUSED = ("query_key_value",) * 3
+_DENSE = replace(LLAMA_LIKE, final_norm="model.final_layernorm", heads_out="dense", gates=())
 
 ARCHITECTURES = {
     "llama": LLAMA_LIKE,
     "mistral": LLAMA_LIKE,
-    "phi3": replace(LLAMA_LIKE, qkv=("qkv_proj",) * 3, layout="stacked", gates=_TOGETHER),
+    "phi3": replace(LLAMA_LIKE, qkv=("qkv_proj",) * 3, layout="stacked", gates=("gate_up_proj",)),
     "gemma2": _NORMS_AROUND,
     "gemma3_text": _NORMS_AROUND,
     "olmo2": _NORMS_AFTER,
@@ -114,7 +112,7 @@ ARCHITECTURES = {
         LLAMA_LIKE,
         attention_out="post_self_attn_layernorm",
         mlp_out="post_mlp_layernorm",
-        gates=_TOGETHER,
+        gates=("gate_up_proj",),
     ),
     "qwen2": LLAMA_LIKE,
     "qwen3": LLAMA_LIKE,
@@ -124,20 +122,19 @@ ARCHITECTURES = {
         attention="attn.attention",
         attention_out="attn.attention",
         heads_out="out_proj",
-        qkv=_SEPARATE,
+        qkv=LLAMA_LIKE.qkv,
         layout="own",
     ),
     "gptj": replace(
-        _GPT2, mlp_norm="mlp", heads_out="out_proj", qkv=_SEPARATE, layout="own", parallel=True
+        _GPT2, mlp_norm="mlp", heads_out="out_proj", qkv=LLAMA_LIKE.qkv, layout="own", parallel=True
     ),
-    "gpt_neox": Architecture(
+    "gpt_neox": replace(
+        _GPT2,
         layers="gpt_neox.layers",
         attention="attention",
-        mlp="mlp",
         final_norm="gpt_neox.final_layer_norm",
         attention_out="attention",
         mlp_norm="post_attention_layernorm",
-        mlp_out="mlp",
         heads_out="dense",
         qkv=_FUSED,
         layout="interleaved",
@@ -153,22 +150,8 @@ ARCHITECTURES = {
         qkv=_FUSED,
         layout="interleaved",
     ),
-    "persimmon": replace(
-        LLAMA_LIKE,
-        final_norm="model.final_layernorm",
-        heads_out="dense",
-        qkv=_FUSED,
-        layout="interleaved",
-        gates=(),
-    ),
-    "phi": replace(
-        LLAMA_LIKE,
-        final_norm="model.final_layernorm",
-        mlp_norm="mlp",
-        heads_out="dense",
-        gates=(),
-        parallel=True,
-    ),
+    "persimmon": replace(_DENSE, qkv=_FUSED, layout="interleaved"),
+    "phi": replace(_DENSE, mlp_norm="mlp", parallel=True),
     "xglm": replace(
         LLAMA_LIKE,
         mlp="fc1",  # the first half of the MLP
@@ -210,14 +193,12 @@ ENCODERS = {
         heads_out="out_lin",
         qkv=("q_lin", "k_lin", "v_lin"),
     ),
-    "modernbert": Architecture(
-        layers="model.layers",
+    "modernbert": replace(
+        LLAMA_LIKE,
         attention="attn",
-        mlp="mlp",
         final_norm="model.final_norm",
         attention_out="attn",
         mlp_norm="mlp_norm",
-        mlp_out="mlp",
         heads_out="Wo",
         qkv=("Wqkv",) * 3,
         layout="stacked",

@@ -47,25 +47,16 @@ def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
     return cap
 
 
-def reads_padding(config: "PreTrainedConfig") -> bool:
-    """Whether what a batch or cache holds beside a prompt changes it (GIT, PaliGemma, BLT).
+READING_PADDING = ("git", "blt", "paligemma")
+"""Types for which what a batch or cache holds beside a prompt changes it: all among those that
+transformers lists (docs/models.md)."""
 
-    These are all such types among those that transformers lists (docs/models.md).
-    """
-    return config.model_type in ("git", "blt", "paligemma")
+GENERATING_OTHERWISE = ("moshi", "paligemma", "prophetnet", "rwkv", "xlm")
+"""Types for which transformers' generate writes other tokens than plain passes give, since its
+caches of them are wrong: all among those that were tried (docs/models.md)."""
 
-
-def generates_otherwise(config: "PreTrainedConfig") -> bool:
-    """Whether transformers' generate writes other tokens than plain passes give.
-
-    Its caches of these types are wrong; they are all such types that were tried (docs/models.md).
-    """
-    return config.model_type in ("moshi", "paligemma", "prophetnet", "rwkv", "xlm")
-
-
-def attends_by_own_mask(config: "PreTrainedConfig") -> bool:
-    """Whether attention depends on a mask of the model's own, which is not read (PaliGemma)."""
-    return config.model_type == "paligemma"
+MASKING_THEMSELVES = ("paligemma",)
+"""Types whose attention depends on a mask of their own, which is not read."""
 
 
 def has_several_streams(config: "PreTrainedConfig") -> bool:
