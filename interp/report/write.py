@@ -177,11 +177,7 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
     return names
 
 
-_KINDS = {
-    TableItem: "table",
-    FigureItem: "figure",
-    PictureItem: "picture",
-}
+_KINDS = {TableItem: "table", FigureItem: "figure", PictureItem: "picture"}
 
 
 def _words(report: Report) -> Iterator[str]:

@@ -266,7 +266,10 @@ def test_prompts_stand_side_by_side_with_differences_marked_and_answers_judged(p
     assert boxes[0]["y"] == boxes[1]["y"]
 
 
-def test_hostile_texts_stay_texts(page, folder):
+def test_hostile_texts_stay_texts_and_other_scripts_and_servers_are_refused(browser, folder):
+    page = browser.new_page()
+    page.goto((folder / "pairs.html").as_uri())
+    page.wait_for_selector("[data-ready]")
     assert "taken over" not in page.title().replace(HOSTILE, "")
     assert HOSTILE in page.locator(".pair-prompt").nth(1).inner_text()
     assert HOSTILE in page.locator(".pair-panel").last.inner_text()
@@ -274,20 +277,13 @@ def test_hostile_texts_stay_texts(page, folder):
     sources = page.evaluate("[...document.scripts].map(script => script.getAttribute('src'))")
     assert all(source is None or source.startswith("pairs/") for source in sources)
     assert sources.count(None) == 1
-
-
-def test_the_policy_of_the_page_refuses_other_scripts_and_servers(browser, folder):
-    page = browser.new_page()
-    page.goto((folder / "pairs.html").as_uri())
-    page.wait_for_selector("[data-ready]")
     page.evaluate("window.ran = false")
     page.evaluate(
         "() => { const own = document.createElement('script'); own.textContent = 'ran = true';"
         " document.head.append(own); }"
     )
     assert page.evaluate("window.ran") is False
-    refused = page.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
-    assert refused
+    assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
     page.close()
 
 
@@ -310,6 +306,12 @@ def test_the_keyboard_alone_finds_a_pair(page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert page.locator(".pair-readout").first.inner_text() == "e?: −1, premise1"
+
+
+def chosen(page: Page, place: str) -> list[str]:
+    """The parts of the addresses to which the links of a place lead."""
+    links = page.locator(f"{place} a").all()
+    return [str(link.get_attribute("href")).partition("#")[2] for link in links]
 
 
 def test_each_number_leads_to_its_pairs_and_back(page, folder):
@@ -337,17 +339,19 @@ def test_a_row_leads_to_the_pairs_by_its_own_number(page, folder):
     # A layer's number is no result, and names the cell.
     assert cells.nth(1).locator("a").count() == 1
     assert "sort" not in cells.nth(0).locator("a").get_attribute("href")
+    # A column for each model leads to the pairs of each.
+    verdicts = chosen(page, "#table-verdicts tbody")
+    assert [link.partition("&")[0] for link in verdicts] == ["model=m", "model=n"]
+    # A row's own value counts more than the table's; "same" is no factor that pairs differ in.
+    first, second = chosen(page, "#table-levels tbody")
+    assert first == "f.city=Paris&from=table-levels"
+    assert "f.city=Rome" in second
+    paris, b = chosen(page, "#table-columns tbody")
+    assert "f.city=Paris" in paris and "f.city" not in b
     cells.nth(1).locator("a").click()
     page.wait_for_selector("[data-ready]")
     assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
     assert page.get_by_label("answers", exact=True).input_value() == "right"
-
-
-def test_a_table_with_a_column_for_each_model_leads_to_the_pairs_of_each(page, folder):
-    page.goto((folder / "report.html").as_uri())
-    links = page.locator("#table-verdicts tbody a")
-    found = [link.get_attribute("href") for link in links.all()]
-    assert [link.partition("#")[2].partition("&")[0] for link in found] == ["model=m", "model=n"]
 
 
 @pytest.mark.slow
@@ -373,27 +377,6 @@ def test_each_cell_of_a_figure_leads_to_its_pairs(page, folder):
         cells.nth(place).click()
         page.wait_for_selector("[data-ready]")
         assert page.get_by_label("sort by").input_value() == number
-
-
-def test_a_table_says_which_pairs_it_is_about(page, folder):
-    page.goto((folder / "report.html").as_uri())
-
-    def chosen(table: str) -> list[str]:
-        links = page.locator(f"#table-{table} tbody a").all()
-        return [str(link.get_attribute("href")).partition("#")[2] for link in links]
-
-    # A row's own value counts more than the table's; "same" is no factor that pairs differ in.
-    first, second = chosen("levels")
-    assert first == "f.city=Paris&from=table-levels"
-    assert "f.city=Rome" in second
-    paris, b = chosen("columns")
-    assert "f.city=Paris" in paris and "f.city" not in b
-
-
-def chosen(page: Page, place: str) -> list[str | None]:
-    """The parts of the addresses to which the links of a place lead; None without a link."""
-    links = page.locator(f"{place} a").all()
-    return [str(link.get_attribute("href")).partition("#")[2] for link in links]
 
 
 def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):

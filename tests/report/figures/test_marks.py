@@ -72,11 +72,9 @@ def test_marks_move_no_axis():
     assert (ax.get_xlim(), ax.get_ylim(), len(ax.get_lines())) == before
 
 
-def test_a_figure_has_a_limited_number_of_marks(monkeypatch):
+def test_a_figure_has_a_limited_number_of_marks_and_a_reader_s_own_none(monkeypatch):
     monkeypatch.setattr(style, "MOST_MARKS", 1)
-    assert len(marks(lines(TABLE, x="layer", y="share", hue="model", n="n"))) == 1
-
-
-def test_a_reader_s_own_figure_has_no_marks():
+    named = {"x": "layer", "y": "share", "hue": "model", "n": "n"}
+    assert len(marks(lines(TABLE, **named))) == 1
     ax = matplotlib.figure.Figure().add_subplot()
-    assert lines(TABLE, x="layer", y="share", hue="model", n="n", ax=ax) is ax
+    assert lines(TABLE, **named, ax=ax) is ax
