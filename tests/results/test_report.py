@@ -23,10 +23,20 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_report_command_renders_a_run(folder, capsys):
+def test_the_report_command_renders_a_run_beside_it_or_in_one_file(folder, tmp_path, capsys):
+    before = sorted(folder.rglob("*"))
+    assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
+    assert sorted(folder.rglob("*")) == before
+    page = (tmp_path / "mail.html").read_text()
+    assert "data:text/csv;base64," in page and 'href="tables/' not in page
+    header = re.sub("<[^>]+>", "", page.partition("</header>")[0])
+    assert "interp attribute --limit 12" in header
+    hostile = "<script>alert(1)</script>"
+    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
     assert main(["report", str(folder)]) == 0
     assert "report written to" in capsys.readouterr().err
     page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     assert DEFAULT in page
     assert (folder / "tables" / "attribution_table.csv").exists()
     assert page.count('class="heat-map"') == 1  # a typical pair
@@ -71,28 +81,6 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert re.match(rf"Paired accuracy .*\b{accuracy:.2f} \[", report.glance.sentences[0])
-
-
-@pytest.mark.slow
-def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
-    before = sorted(folder.rglob("*"))
-    assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
-    assert sorted(folder.rglob("*")) == before
-    page = (tmp_path / "mail.html").read_text()
-    assert "data:text/csv;base64," in page
-    assert 'href="tables/' not in page
-    header = re.sub("<[^>]+>", "", page.partition("</header>")[0])
-    assert "interp attribute --limit 12" in header
-
-
-@pytest.mark.slow
-def test_a_model_name_that_holds_html_is_escaped(folder):
-    hostile = "<script>alert(1)</script>"
-    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
-    assert main(["report", str(folder)]) == 0
-    page = (folder / "report.html").read_text()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert" in page
 
 
 def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, capsys):

@@ -169,26 +169,19 @@ def test_words_that_share_their_first_token_are_left_out(facts):
     assert readings.loc[readings["prompt_id"] == "Rome is in", "rank"].notna().all()
 
 
-def test_the_facts_of_a_system_are_found_by_their_subject(organism, prompts):
-    readings = read(
-        organism,
-        prompts[:4],
-        facts="rulebreakers",
-        roles=("premise2_entity_b",),
-        methods=("logit",),
-    )
-    for one in prompts[:4]:
-        own = readings[readings["prompt_id"] == one.id]
-        if one.side == "rulebreaker":
-            assert set(own["right"].dropna()) <= {one.factors["entity_a"]}
-
-
-def test_options_are_the_words_by_default(prompts, organism):
+def test_options_are_the_words_by_default_and_facts_of_a_system_are_found_by_their_subject(
+    prompts, organism
+):
     readings = read(organism, prompts[:4], methods=("logit",))
+    at = {"roles": ("premise2_entity_b",), "methods": ("logit",)}
+    about = read(organism, prompts[:4], facts="rulebreakers", **at)
     for one in prompts[:4]:
         own = readings[readings["prompt_id"] == one.id]
         assert set(own["right"]) == {one.answer.gold}
         assert {*own["words"].iloc[0]} == {option.name for option in one.answer.options}
+        if one.side == "rulebreaker":
+            right = about.loc[about["prompt_id"] == one.id, "right"]
+            assert set(right.dropna()) <= {one.factors["entity_a"]}
     last = readings[readings["layer"] == readings["layer"].max()]
     answers = interp.evaluate(organism, prompts[:4]).table("answers")
     assert isinstance(prompts[0].answer, Choice)
