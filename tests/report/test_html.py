@@ -110,20 +110,10 @@ def test_both_sides_of_a_pair_share_one_scale(attributions, pair):
     assert "Ċ" not in html
 
 
-@pytest.mark.parametrize(
-    ("models", "method", "named"),
-    [
-        (["m", "other"], "input_gradient", r"scores.*2: m\b"),
-        (["m"], "attention", r"'p'.*token scores.*'attention'.*keep_tokens"),
-        (["other"], "input_gradient", r"'other'.*answer.*prompt 'p'"),
-    ],
-)
-def test_a_map_of_several_models_or_of_what_is_missing_is_refused(models, method, named):
-    tables = [
-        scores_of(["a"], scores=[1.0], segments=["premise1"], model=model) for model in models
-    ]
-    with pytest.raises(UserError, match=named):
-        token_heat_map(pd.concat(tables), prompts=PROMPTS, answers=ANSWERS, method=method)
+def test_a_prompt_without_scores_is_refused():
+    table = scores_of(["a"], scores=[1.0], segments=["premise1"])
+    with pytest.raises(UserError, match=r"'p'.*token scores.*'attention'.*keep_tokens"):
+        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="attention")
 
 
 P_VALUES = [1e-9, 1e-4, 0.0004, 0.001, 0.04], ["< 0.0001", "0.0001", "0.0004", "0.001", "0.040"]

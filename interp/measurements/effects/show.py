@@ -204,7 +204,7 @@ class SegmentEffects(Result):
             UserError: a method is unknown, or reads more than values of coalitions.
         """
         # This imports torch.
-        from interp.measurements.effects.context import context_scores
+        from interp.measurements.effects.measure import context_scores
 
         parts = self.measured.parts("coalition_values")
         return context_scores(parts, methods or ("context_cite",))

@@ -9,8 +9,7 @@ import pytest
 import interp
 from interp.cli import main
 from interp.estimates.compute import estimate
-from interp.measurements.edges.derive import edge_agreement_table, edge_trials
-from interp.measurements.edges.show import EDGES
+from interp.measurements.edges.show import EDGES, edge_agreement_table, edge_trials
 from tests.support.other_kinds import classifier
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -205,16 +205,10 @@ def test_the_default_band(layers, band):
 
 
 def test_joined_roles_are_changed_together_as_far_as_there_are_any(model, prompts):
+    names = ("premise1_entity_b", "premise2_entity_b", "conclusion_entity_b")
     for tokenized in tokenize(model, list(prompts)):
-        both = joined_tokens(
-            tokenized, role="premise1_entity_b+premise2_entity_b+conclusion_entity_b", last=False
-        )
-        parts = [
-            position
-            for name in ("premise1_entity_b", "premise2_entity_b", "conclusion_entity_b")
-            for position in tokens_of(tokenized, name)
-        ]
-        assert both == sorted(parts)
+        both = joined_tokens(tokenized, role="+".join(names), last=False)
+        assert both == sorted(at for name in names for at in tokens_of(tokenized, name))
         assert len(both) >= 2
 
 

@@ -9,8 +9,7 @@ from interp.analysis.cautions.caution import NOTHING, REACH
 from interp.estimates.compute import estimate
 from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated, largest
-from interp.measurements.steering.derive import steered_prompts
-from interp.measurements.steering.show import STEERING
+from interp.measurements.steering.show import STEERING, steered_prompts
 from interp.report.figures.style import NOTHING_SHOWN
 from interp.report.page import FigureItem, TableItem
 from tests.support.prompts import some_prompts

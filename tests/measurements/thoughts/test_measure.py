@@ -174,6 +174,21 @@ def check_early_answers(rows, prompt, thoughts, value):
 def test_early_answers_are_those_of_single_passes():
     prompt, own = studied()
     assert check_early_answers(tables()["thought_answers"], prompt, own, value) > 4
+    # The end of thoughts may be given.
+    model = attentive_model()
+    given = replace(model, chat=replace(model.chat, end_of_thought="</think>"))
+    found = collect(bind(SPEC, given), [prompt])["thought_answers"]
+    rows = rows_of("thought_answers", prompt)
+    assert found["reading"].tolist() == rows["reading"].tolist()
+    np.testing.assert_allclose(found["value"], rows["value"], atol=1e-5)
+
+
+@pytest.mark.parametrize("gold", ["Yes", "No"])
+def test_equal_values_of_two_answers_are_a_tie(gold):
+    other = {"Yes": "No", "No": "Yes"}[gold]
+    row = _answered({"Yes": 1.5, "No": 1.5, "Maybe": 0.0}, gold, other)
+    assert row == {"value": 0.0, "answer": TIE, "correct": False}
+    assert _answered({"Yes": 2.0, "No": 1.5}, "Yes", "No")["correct"]
 
 
 def test_what_stands_in_the_place_of_a_thought():
@@ -224,15 +239,6 @@ def test_the_direct_answer_is_that_with_thinking_off():
     assert rows["correct"].tolist() == [
         row.answer == gold[row.prompt_id] for row in rows.itertuples()
     ]
-
-
-def test_the_end_of_thoughts_may_be_given():
-    model, (prompt, _) = attentive_model(), studied()
-    given = replace(model, chat=replace(model.chat, end_of_thought="</think>"))
-    found = collect(bind(SPEC, given), [prompt])["thought_answers"]
-    own = rows_of("thought_answers", prompt)
-    assert found["reading"].tolist() == own["reading"].tolist()
-    np.testing.assert_allclose(found["value"], own["value"], atol=1e-5)
 
 
 def test_sentences_by_three_definitions():
@@ -337,11 +343,3 @@ def test_thinking_that_is_turned_off_or_that_a_model_lacks_is_refused(tmp_path, 
         assert main(["thoughts", "--model", "organism/llama-shallow", *out]) == 2
     assert "does not seem to think" in capsys.readouterr().err
     assert not folder.exists()
-
-
-@pytest.mark.parametrize("gold", ["Yes", "No"])
-def test_equal_values_of_two_answers_are_a_tie(gold):
-    other = {"Yes": "No", "No": "Yes"}[gold]
-    row = _answered({"Yes": 1.5, "No": 1.5, "Maybe": 0.0}, gold, other)
-    assert row == {"value": 0.0, "answer": TIE, "correct": False}
-    assert _answered({"Yes": 2.0, "No": 1.5}, "Yes", "No")["correct"]
