@@ -26,14 +26,9 @@ from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
 from tests.report.test_pieces import plain
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["b", "model-10", HOSTILE, "model-9", "a"],
-        "accuracy": [0.5, np.nan, 0.5, -1.25, 10.0],
-        "all": "all",
-        "n": [24, 0, 1200, 3, 7],
-    }
-)
+TABLE = pd.DataFrame({"model": ["b", "model-10", HOSTILE, "model-9", "a"], "all": "all"})
+TABLE = TABLE.assign(accuracy=[0.5, np.nan, 0.5, -1.25, 10.0], n=[24, 0, 1200, 3, 7])
+TABLE = TABLE[["model", "accuracy", "all", "n"]]
 
 FIRST = pd.DataFrame(
     {"model": ["owner/a-long-name-of-a-model"], "share": 0.5, "low": 0.4, "high": 0.6, "n": 24}

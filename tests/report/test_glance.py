@@ -25,14 +25,12 @@ from tests.support.pages import check_first_screen
 NAN = float("nan")
 
 ROWS = pd.DataFrame(
-    {
-        "model": ["a", "organism/b", "c"],
-        "share": [0.5, 0.123, NAN],
-        "low": [0.4, 0.0, NAN],
-        "high": [0.6, 0.3, NAN],
-        "pairs": [24, 24, 0],
-        "note": ["", "", "the weights are not finite"],
-    }
+    [
+        ("a", 0.5, 0.4, 0.6, 24, ""),
+        ("organism/b", 0.123, 0.0, 0.3, 24, ""),
+        ("c", NAN, NAN, NAN, 0, "the weights are not finite"),
+    ],
+    columns=["model", "share", "low", "high", "pairs", "note"],
 )
 
 
@@ -113,14 +111,8 @@ def test_one_unit_is_not_a_plural(units, one):
 
 
 THREE = pd.DataFrame(
-    {
-        "model": ["a", "b", "c"],
-        "share": [0.5, 0.12, 0.3],
-        "low": [0.4, 0.0, 0.2],
-        "high": [0.6, 0.3, 0.55],
-        "pairs": [24, 24, 6],
-        "note": "",
-    }
+    [("a", 0.5, 0.4, 0.6, 24, ""), ("b", 0.12, 0.0, 0.3, 24, ""), ("c", 0.3, 0.2, 0.55, 6, "")],
+    columns=ROWS.columns,
 )
 
 

@@ -10,15 +10,11 @@ from interp.report.latex import escaped, latex
 from interp.report.page import TableItem
 
 TABLE = pd.DataFrame(
-    {
-        "model": ["a_b & 50%", "{x} [y]"],
-        "paired_accuracy": [0.5, -0.25],
-        "paired_accuracy_low": [0.4, None],
-        "paired_accuracy_high": [0.6, None],
-        "p": [0.00001, None],
-        "pairs": [1200, 3],
-        "note": ["", None],
-    }
+    [("a_b & 50%", 0.5, 0.4, 0.6, 0.00001, 1200, ""), ("{x} [y]", -0.25, *[None] * 3, 3, None)],
+    columns=[
+        *("model", "paired_accuracy", "paired_accuracy_low", "paired_accuracy_high"),
+        *("p", "pairs", "note"),
+    ],
 )
 
 

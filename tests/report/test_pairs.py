@@ -28,42 +28,28 @@ from tests.report.test_page import PROMPTS
 from tests.report.test_pieces import many, plain
 
 BY_CITY = pd.DataFrame(
-    {
-        "model": ["m", "m", "n", "m", "published", "m"],
-        "city": ["Rome", "Paris", "Rome", "Oslo", "Rome", "all"],
-        "measure": ["paired", "b", "paired", "paired", "paired", "b"],
-        "accuracy": [0.5, 0.0, np.nan, 0.5, 0.5, 0.5],
-        "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
-    }
+    [
+        ("m", "Rome", "paired", 0.5, 1.0),
+        ("m", "Paris", "b", 0.0, 1.0),
+        ("n", "Rome", "paired", np.nan, 1.0),
+        ("m", "Oslo", "paired", 0.5, 1.0),
+        ("published", "Rome", "paired", 0.5, 1.0),
+        ("m", "all", "b", 0.5, np.nan),
+    ],
+    columns=["model", "city", "measure", "accuracy", "a_accuracy"],
 )
 CELLS = pd.DataFrame(
-    {
-        "model": "m",
-        "site": ["y", "x"],
-        "layer": [0, 1],
-        "recognized": ["all", "yes"],
-        "effect": 0.5,
-    }
+    [("m", "y", 0, "all", 0.5), ("m", "x", 1, "yes", 0.5)],
+    columns=["model", "site", "layer", "recognized", "effect"],
 )
 LEVELS = pd.DataFrame(
     {"factor": ["city", "all"], "level": ["Paris", "all"], "measure": "largest", "mean": 0.5}
 )
-GRID = pd.DataFrame(
-    {
-        "model": "m",
-        "site": "x",
-        "role": [HOSTILE] * 3 + ["other"] * 3,
-        "layer": [0, 1, 2, 0, 1, 2],
-        "effect": [0.5, -1.5, 2.0, 0.0, 1.0, np.nan],
-    }
-)
+GRID = pd.DataFrame({"model": "m", "site": "x", "role": [HOSTILE] * 3 + ["other"] * 3})
+GRID = GRID.assign(layer=[0, 1, 2] * 2, effect=[0.5, -1.5, 2.0, 0.0, 1.0, np.nan])
 TESTS = pd.DataFrame(
-    {
-        "factor": ["city", "city", "other"],
-        "first": ["Rome", "Rome", "x"],
-        "second": ["Paris", "Oslo", "y"],
-        "difference": 0.5,
-    }
+    [("city", "Rome", "Paris", 0.5), ("city", "Rome", "Oslo", 0.5), ("other", "x", "y", 0.5)],
+    columns=["factor", "first", "second", "difference"],
 )
 FIT = pd.DataFrame({"term": ["intercept", "city"], "estimate": [0.5, np.nan]})
 LAYERS = pd.DataFrame(
@@ -379,8 +365,16 @@ def test_each_cell_of_a_figure_leads_to_its_pairs(page, folder):
         assert page.get_by_label("sort by").input_value() == number
 
 
-def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):
+def test_a_test_of_two_values_leads_to_the_pairs_of_both_and_a_fit_to_all(page, folder):
     page.goto((folder / "report.html").as_uri())
+    assert chosen(page, "#table-fit tbody") == ["f.city=Rome&from=table-fit"]
+    assert chosen(page, "#table-copied tbody") == []
+    copied = page.locator("#table-copied").inner_text()
+    assert re.findall(r"(\d+) numbers? ha.*: published", copied) == ["1"]
+    # Of this table, two numbers are about other prompts, and two were published.
+    said = page.locator("#table-by_city .files").inner_text()
+    assert re.findall(r"(\d+) numbers? ha", said) == ["2", "2"]
+    assert len(re.findall(r"\d+ numbers? ha[^\n]*?: published", said)) == 1
     both, known, other = chosen(page, "#table-tests tbody")
     assert both == "f.city=Rome&f.city=Paris&from=table-tests"
     assert known == "f.city=Rome&from=table-tests"
@@ -395,18 +389,6 @@ def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):
     choose(page, "city (cluster)", "Paris")
     assert listed(page) == ["2"] and page.url.count("f.city=") == 1
     assert city.locator("option").count() == 3
-
-
-def test_a_fit_leads_to_all_its_pairs_and_what_was_published_says_so(page, folder):
-    page.goto((folder / "report.html").as_uri())
-    assert chosen(page, "#table-fit tbody") == ["f.city=Rome&from=table-fit"]
-    assert chosen(page, "#table-copied tbody") == []
-    copied = page.locator("#table-copied").inner_text()
-    assert re.findall(r"(\d+) numbers? ha.*: published", copied) == ["1"]
-    # Of this table, two numbers are about other prompts, and two were published.
-    said = page.locator("#table-by_city .files").inner_text()
-    assert re.findall(r"(\d+) numbers? ha", said) == ["2", "2"]
-    assert len(re.findall(r"\d+ numbers? ha[^\n]*?: published", said)) == 1
 
 
 def test_points_and_bars_of_a_figure_lead_to_their_pairs(page, folder):

@@ -28,31 +28,19 @@ FACTS = {"m": ModelFacts("float32", "You are Bo.")}
 def constant(name="m"):
     """Answers to prompts: the negative option each time."""
     prompts = some_prompts(PAIRS)
+    shares = {"No": 0.9, "False": 0.9}
     rows = [
-        {
-            "model": name,
-            "prompt_id": own.id,
-            "answer": next(one.name for one in own.answer.options if one.name in ("No", "False")),
-            "error": "",
-            "predicted_token": "",
-        }
-        for own in prompts
-    ]
-    answers = pd.DataFrame(rows)
-    gold = prompts.to_frame().set_index("prompt_id")["gold"]
-    answers["correct"] = answers["answer"] == answers["prompt_id"].map(gold)
-    options = pd.DataFrame(
-        {
-            "model": name,
-            "prompt_id": own.id,
-            "option": option.name,
-            "probability": share,
-            "relative_probability": share,
-        }
+        (own.id, option.name, shares.get(option.name, 0.1))
         for own in prompts
         for option in own.answer.options
-        for share in [0.9 if option.name in ("No", "False") else 0.1]
-    )
+    ]
+    options = pd.DataFrame(rows, columns=["prompt_id", "option", "probability"])
+    options = options.assign(model=name, relative_probability=options["probability"])
+    answers = options.loc[options["probability"] > 0.5, ["model", "prompt_id", "option"]]
+    answers = answers.rename(columns={"option": "answer"}).reset_index(drop=True)
+    gold = prompts.to_frame().set_index("prompt_id")["gold"]
+    right = answers["answer"] == answers["prompt_id"].map(gold)
+    answers = answers.assign(error="", predicted_token="", correct=right)
     tables = {"answers": answers, "option_probabilities": options}
     return Scores(InMemory(Evaluate(), prompts, tables, FACTS))
 

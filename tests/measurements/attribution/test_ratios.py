@@ -23,26 +23,17 @@ COLUMNS = [
 
 @pytest.fixture
 def tables():
-    prompts = pd.DataFrame(
-        {
-            "prompt_id": ["1r", "1n", "2r", "2n"],
-            "pair_id": list("1122"),
-            "side": SIDES * 2,
-            "weight": 1.0,
-        }
-    )
-    answers = pd.DataFrame(
-        {"model": "m", "prompt_id": prompts["prompt_id"], "correct": [True, True, False, True]}
-    )
+    prompts = pd.DataFrame({"prompt_id": ["1r", "1n", "2r", "2n"], "pair_id": list("1122")})
+    prompts = prompts.assign(side=SIDES * 2, weight=1.0)
+    answers = prompts[["prompt_id"]].assign(model="m", correct=[True, True, False, True])
+    values = {"input_gradient": [1.0, 2.0, 3.0, np.nan], "attention": [4.0] * 4}
     ratios = pd.DataFrame(
-        {
-            "model": "m",
-            "prompt_id": list(prompts["prompt_id"]) * 2,
-            "method": ["input_gradient"] * 4 + ["attention"] * 4,
-            "target": "predicted",
-            "ratio": [1.0, 2.0, 3.0, np.nan, 4.0, 4.0, 4.0, 4.0],
-            "ratio_unnormalized": [0.5, 1.0, 1.5, np.nan, 2.0, 2.0, 2.0, 2.0],
-        }
+        [
+            ("m", prompt, method, "predicted", ratio, ratio / 2)
+            for method, own in values.items()
+            for prompt, ratio in zip(prompts["prompt_id"], own, strict=True)
+        ],
+        columns=["model", "prompt_id", "method", "target", "ratio", "ratio_unnormalized"],
     )
     return ratios, answers, prompts
 

@@ -1,5 +1,7 @@
 """The ledger of a fact: entries by hand, planted shares, and what cannot be joined."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,44 +15,28 @@ from tests.measurements.lens.test_tables import clusters_of
 from tests.support.prompts import some_prompts
 
 
-def effects_of(strengths, *, draws=4, noise=1.0, seed=0, layers=(0, 1), **others):
+def effects_of(strengths):
     """Rows of steering_effects: a prompt's effect, and random directions of mean 0.5."""
-    chance = np.random.default_rng(seed)
-    rows = []
-    for number, strength in enumerate(strengths):
-        for layer in layers:
-            shared = {"model": "m", "prompt_id": f"p{number}", "role": "city", "layer": layer}
-            rows.append({**shared, "source": "direction", "draw": None, "effect": strength + 0.5})
-            rows += [
-                {**shared, "source": "placebo", "draw": draw, "effect": effect}
-                for draw, effect in enumerate(chance.normal(0.5, noise, draws))
-            ]
-            rows.append({**shared, "source": "third", "draw": None, "effect": 9.0})
-    kinds = {"direction": "jacobian", "change": "swap", "dose": 1.0, **others}
-    return pd.DataFrame(rows).assign(**kinds)
+    chance, rows = np.random.default_rng(0), []
+    for (number, strength), layer in product(enumerate(strengths), (0, 1)):
+        own = [("direction", None, strength + 0.5), ("third", None, 9.0)]
+        own += [("placebo", draw, effect) for draw, effect in enumerate(chance.normal(0.5, 1, 4))]
+        rows += [(f"p{number}", layer, *one) for one in own]
+    table = pd.DataFrame(rows, columns=["prompt_id", "layer", "source", "draw", "effect"])
+    return table.assign(model="m", role="city", direction="jacobian", change="swap", dose=1.0)
 
 
 def measured(known, retrieved, strengths, correct):
     """The tables that `ledger` joins; prompt n is about fact n."""
-    count = len(known)
-    ids = [f"p{n}" for n in range(count)]
-    facts = [f"f{n}" for n in range(count)]
+    count = range(len(known))
+    prompts = pd.DataFrame({"model": "m", "prompt_id": [f"p{n}" for n in count]})
+    facts = [f"f{n}" for n in count]
+    about = {"group": "city", "method": "jacobian", "cluster": facts, "fact": facts}
     return (
         pd.DataFrame({"model": "m", "prompt_id": facts, "known": known}),
-        pd.DataFrame(
-            {
-                "model": "m",
-                "group": "city",
-                "method": "jacobian",
-                "prompt_id": ids,
-                "cluster": facts,
-                "fact": facts,
-                "retrieved": retrieved,
-                "error": 0.05,
-            }
-        ),
+        prompts.assign(**about, retrieved=retrieved, error=0.05),
         effects_of(strengths),
-        pd.DataFrame({"model": "m", "prompt_id": ids, "correct": correct}),
+        prompts.assign(correct=correct),
     )
 
 

@@ -19,22 +19,16 @@ WORDS = ["Norway", "Italy", "Peru"]
 def readings(scores, right, *, embedding=None, words=WORDS, **others):
     """Rows of lens_readings, one for each row of scores."""
     alone = scores if embedding is None else embedding
-    frame = pd.DataFrame(
-        {
-            "model": "m",
-            "group": "city",
-            "method": "jacobian",
-            "layer": 0,
-            "prompt_id": [f"p{n}" for n in range(len(scores))],
-            "words": [list(words)] * len(scores),
-            "fact": "f",
-            "log_odds": 0.0,
-            "right": [None if own is None else words[own] for own in right],
-            "scores": [*np.asarray(scores, dtype=float)],
-            "from_embedding": [*np.asarray(alone, dtype=float)],
-        }
-    )
-    return frame.assign(**others)
+    place = {"model": "m", "group": "city", "method": "jacobian", "layer": 0}
+    frame = pd.DataFrame({"prompt_id": [f"p{n}" for n in range(len(scores))], **place})
+    return frame.assign(
+        words=[list(words)] * len(scores),
+        fact="f",
+        log_odds=0.0,
+        right=[None if own is None else words[own] for own in right],
+        scores=[*np.asarray(scores, dtype=float)],
+        from_embedding=[*np.asarray(alone, dtype=float)],
+    ).assign(**others)
 
 
 def clusters_of(numbers):

@@ -10,19 +10,14 @@ from tests.measurements.patching.test_tables import pairs_of
 
 def sets_of(shares, of=10):
     """Rows of each pair's NS after 1, 5 and all of its cells."""
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": f"p{pair}",
-            "direction": "denoising",
-            "sites": "resid_pre",
-            "ranking": "exact",
-            "cells": cells,
-            "of_cells": of,
-            "normalized": share,
-        }
+    rows = [
+        (f"p{pair}", cells, share)
         for pair, of_pair in enumerate(shares)
         for cells, share in zip((1, 5, of), of_pair, strict=True)
+    ]
+    about = {"model": "m", "direction": "denoising", "sites": "resid_pre", "ranking": "exact"}
+    return pd.DataFrame(rows, columns=["pair_id", "cells", "normalized"]).assign(
+        **about, of_cells=of
     )
 
 

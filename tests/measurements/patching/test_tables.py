@@ -15,38 +15,18 @@ from interp.statistics.means import NO_SPREAD
 
 def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre", **columns):
     """One row a pair."""
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": [f"p{index}" for index in range(len(effects))],
-            "direction": "denoising",
-            "method": method,
-            "source": "counterpart",
-            "site": site,
-            "layer": layer,
-            "head": None,
-            "position": None,
-            "role": role,
-            "effect": effects,
-            "flipped": [effect > 1 for effect in effects],
-            **columns,
-        }
-    )
+    same = {"model": "m", "direction": "denoising", "source": "counterpart", "head": None}
+    rows = pd.DataFrame({"pair_id": [f"p{index}" for index in range(len(effects))], **same})
+    where = {"role": role, "method": method, "layer": layer, "site": site, "position": None}
+    flipped = [effect > 1 for effect in effects]
+    return rows.assign(**where, effect=effects, flipped=flipped).assign(**columns)
 
 
 def pairs_of(gaps, recognized=True):
-    count = len(gaps)
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": [f"p{index}" for index in range(count)],
-            "cluster": [f"p{index}" for index in range(count)],
-            "direction": "denoising",
-            "base_metric": 1.0,
-            "source_metric": [1.0 + gap for gap in gaps],
-            "recognized": recognized,
-        }
-    )
+    names = [f"p{index}" for index in range(len(gaps))]
+    same = {"model": "m", "direction": "denoising", "base_metric": 1.0, "recognized": recognized}
+    metrics = [1.0 + gap for gap in gaps]
+    return pd.DataFrame({"pair_id": names, "cluster": names, "source_metric": metrics, **same})
 
 
 def effect_table(patches, pairs):

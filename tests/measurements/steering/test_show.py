@@ -1,5 +1,7 @@
 """Tables, cautions, curves and pages of steering."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,37 +18,24 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 
-def made(clusters=12, effect=1.0, placebo=0.0, seed=0, turned=0.25):
+def made(clusters=12, effect=1.0):
     """Effects of one swap at two layers, with two draws; only layer 1 has the effect."""
-    rng = np.random.default_rng(seed)
-    rows, prompts = [], []
-    for number in range(clusters):
-        for copy in range(2):
-            prompt = f"{number}-{copy}"
-            prompts.append({"prompt_id": prompt, "pair_id": prompt, "side": "a"})
-            for layer in (0, 1):
-                key = {
-                    "model": "m",
-                    "prompt_id": prompt,
-                    "direction": "jacobian",
-                    "change": "swap",
-                    "dose": 1.0,
-                    "role": "city",
-                    "layer": layer,
-                }
-                noise = rng.normal(0, 0.2, 4)
-                values = (effect * layer + noise[0], placebo + noise[1], placebo + noise[2])
-                turns = (number < turned * clusters and layer == 1, False, True)
-                draws = (None, 0, 1)
-                sources = ("direction", "placebo", "placebo")
-                each = zip(sources, draws, values, turns, strict=True)
-                rows += [
-                    {**key, "source": source, "draw": draw, "effect": value, "turned": turn}
-                    for source, draw, value, turn in each
-                ]
-                rows.append({**key, "source": "third", "effect": noise[3], "turned": False})
-    frame = pd.DataFrame(prompts)
-    return pd.DataFrame(rows), frame, {p: p.split("-")[0] for p in frame["pair_id"]}
+    rng, rows = np.random.default_rng(0), []
+    prompts = [f"{number}-{copy}" for number in range(clusters) for copy in range(2)]
+    for prompt, layer in product(prompts, (0, 1)):
+        noise = rng.normal(0, 0.2, 4)
+        turns = int(prompt.partition("-")[0]) < clusters / 4 and layer == 1
+        rows += [
+            (prompt, layer, "direction", None, effect * layer + noise[0], turns),
+            (prompt, layer, "placebo", 0, noise[1], False),
+            (prompt, layer, "placebo", 1, noise[2], True),
+            (prompt, layer, "third", None, noise[3], False),
+        ]
+    names = ["prompt_id", "layer", "source", "draw", "effect", "turned"]
+    same = {"model": "m", "direction": "jacobian", "change": "swap", "dose": 1.0, "role": "city"}
+    frame = pd.DataFrame({"prompt_id": prompts, "pair_id": prompts, "side": "a"})
+    effects = pd.DataFrame(rows, columns=names).assign(**same)
+    return effects, frame, {prompt: prompt.partition("-")[0] for prompt in prompts}
 
 
 def steering_table(effects, prompts, clusters):

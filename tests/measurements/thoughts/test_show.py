@@ -1,6 +1,7 @@
 """What the page on thoughts says, from tables with planted shares."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -18,38 +19,32 @@ BY_RULE = {"mt": 1.0, "ds": 0.0}
 
 def result(share_of, *, models=("org/model",), effect=2.0):
     """Tables in which a share of each prompt's effect passes through the thought."""
-    rng = np.random.default_rng(0)
-    answers, effects, sentences = [], [], []
-    for model in models:
-        for number, prompt in enumerate(PROMPTS):
-            key = {"model": model, "prompt_id": prompt.id, "error": ""}
-            sign, share = rng.choice([-1.0, 1.0]), share_of(prompt)
-            size = effect * rng.uniform(0.5, 1.5)
-            for donor_kind, segment in (("instance", "all"), ("instance", "premise1")):
-                draws = sign * size + rng.normal(0, 0.05, (4, 3))
-                parts = np.array([1.0, share, 1 - share, 0.0])[:, None]
-                names = ("own", "changed", "own_under_other", "changed_under_other")
-                values = dict(zip(names, map(list, draws * parts), strict=True))
-                donor = f"donor {number % 20}"
-                place = {"donor_kind": donor_kind, "donor": donor, "segment": segment}
-                effects.append({**key, **place, "draws": 3, "draws_asked": 4, **values})
-            gold, other = prompt.answer.gold, "No"
-            answers.append({**key, "reading": "direct", "answer": other, "value": -1.0})
-            for draw in range(3):
-                place = {**key, "draw": draw, "sentences": 1}
-                for kind, read in (("empty", 0), ("whole", 1), ("placebo", None), ("filler", None)):
-                    answer = gold if kind == "whole" else other
-                    row = {"reading": kind, "sentence": read, "answer": answer, "value": 1.0}
-                    answers.append({**place, **row})
-            sentences.append({**key, "sentence": 1, "sentences": 1, "text": "So.", "left_out": 1.0})
-    gold = {prompt.id: prompt.answer.gold for prompt in PROMPTS}
+    rng, effects, answers = np.random.default_rng(0), [], []
+    names = ("own", "changed", "own_under_other", "changed_under_other")
+    kinds = (("empty", 0), ("whole", 1), ("placebo", None), ("filler", None))
+    for model, (number, prompt) in product(models, enumerate(PROMPTS)):
+        key = {"model": model, "prompt_id": prompt.id, "error": ""}
+        sign, share = rng.choice([-1.0, 1.0]), share_of(prompt)
+        size, parts = effect * rng.uniform(0.5, 1.5), [[1.0], [share], [1 - share], [0.0]]
+        for segment in ("all", "premise1"):
+            draws = (sign * size + rng.normal(0, 0.05, (4, 3))) * parts
+            place = {"donor_kind": "instance", "donor": f"donor {number % 20}", "segment": segment}
+            values = dict(zip(names, map(list, draws), strict=True))
+            effects.append({**key, **place, "draws": 3, "draws_asked": 4, **values})
+        answers.append({**key, "reading": "direct", "answer": "No", "value": -1.0})
+        for draw, (kind, read) in product(range(3), kinds):
+            answer = prompt.answer.gold if kind == "whole" else "No"
+            place = {"draw": draw, "sentences": 1, "reading": kind, "sentence": read}
+            answers.append({**key, **place, "answer": answer, "value": 1.0})
     readings = pd.DataFrame(answers)
+    gold = {prompt.id: prompt.answer.gold for prompt in PROMPTS}
     readings["correct"] = readings["answer"] == readings["prompt_id"].map(gold)
-    more = pd.DataFrame(sentences).assign(exchanged=np.nan, resampled=np.nan)
+    sentences = readings.loc[readings["reading"] == "direct", ["model", "prompt_id", "error"]]
+    sentences = sentences.assign(sentence=1, sentences=1, text="So.", left_out=1.0)
     tables = {
         "thought_answers": readings,
         "thought_effects": pd.DataFrame(effects),
-        "sentence_effects": more,
+        "sentence_effects": sentences.assign(exchanged=np.nan, resampled=np.nan),
     }
     return ThoughtEffects(InMemory(Thoughts(), PROMPTS, tables))
 

@@ -14,16 +14,8 @@ from interp.report.figures.points import (
 )
 from interp.report.figures.style import Picture, mark_points, new_axes
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["m", "m", "n"],
-        "layer": [0, 1, 0],
-        "share": [0.5, np.nan, 0.25],
-        "low": 0.1,
-        "high": 0.9,
-        "n": 8,
-    }
-)
+TABLE = pd.DataFrame({"model": ["m", "m", "n"], "layer": [0, 1, 0], "share": [0.5, np.nan, 0.25]})
+TABLE = TABLE.assign(low=0.1, high=0.9, n=8)
 
 
 def marks(ax) -> list[tuple[dict[str, str], float]]:
