@@ -13,13 +13,7 @@ from interp.measurements.circuits.picture import circuit_picture
 from interp.report.figures.bars import grouped_bars
 from interp.report.glance import glance, headline
 from interp.report.html import LONG, token_heat_map
-from interp.report.page import (
-    FigureItem,
-    PictureItem,
-    Report,
-    Section,
-    TableItem,
-)
+from interp.report.page import FigureItem, PictureItem, Report, Section, TableItem
 from interp.report.pairs import Number
 from interp.report.write import write_report
 from tests.measurements.circuits.test_picture import EDGES, PAIR

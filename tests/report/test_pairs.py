@@ -14,12 +14,7 @@ from interp.report.browse import in_frame, standalone, write_browser
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import lines
 from interp.report.figures.style import mark_areas, new_axes
-from interp.report.page import (
-    FigureItem,
-    Report,
-    Section,
-    TableItem,
-)
+from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.pairs import Number
 from interp.report.words import words_of
 from interp.report.write import write_report

@@ -25,10 +25,7 @@ def report(*items, **fields) -> Report:
 
 
 ITEMS = (TableItem("accuracy", "Accuracy", TABLE), FigureItem("bars", "Bars", DRAW, "A caption."))
-PATHS = [
-    *("tables/accuracy.csv", "tables/accuracy.tex"),
-    *("figures/bars.svg", "figures/bars.png"),
-]
+PATHS = [*("tables/accuracy.csv", "tables/accuracy.tex"), *("figures/bars.svg", "figures/bars.png")]
 
 
 def test_tables_and_figures_are_files_beside_the_page_or_embedded_in_it(tmp_path):

@@ -14,11 +14,7 @@ from interp.estimates.shown import Estimated
 from interp.measurements.answers.show import Answered, option_panels
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.example import attribution_panels, typical_pair
-from interp.measurements.attribution.ratios import (
-    RATIOS,
-    attribution_table,
-    ratio_trials,
-)
+from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_trials
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
     RATIO_COLUMNS,

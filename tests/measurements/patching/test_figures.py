@@ -3,10 +3,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.measurements.patching.figures import (
-    layers_by_roles,
-    layers_by_tokens,
-)
+from interp.measurements.patching.figures import layers_by_roles, layers_by_tokens
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 

@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.estimates.compute import estimate
-from interp.measurements.patching.tables import (
-    EFFECTS,
-    effect_trials,
-    verification_table,
-)
+from interp.measurements.patching.tables import EFFECTS, effect_trials, verification_table
 from interp.statistics.means import NO_SPREAD
 
 

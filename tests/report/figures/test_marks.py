@@ -7,11 +7,7 @@ import pandas as pd
 from interp.report.figures import style
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import lines, matrix
-from interp.report.figures.points import (
-    cluster_points,
-    interval_points,
-    labeled_points,
-)
+from interp.report.figures.points import cluster_points, interval_points, labeled_points
 from interp.report.figures.style import Picture, mark_points, new_axes
 
 TABLE = pd.DataFrame({"model": ["m", "m", "n"], "layer": [0, 1, 0], "share": [0.5, np.nan, 0.25]})
@@ -38,10 +34,7 @@ def test_points_bars_and_cells_are_about_their_rows():
     assert marks(matrix(TABLE, x="layer", y="model", value="share", n="n")) == [first, last]
     assert [
         value for _, value in marks(labeled_points(TABLE, x="low", y="share", label="model"))
-    ] == [
-        0.5,
-        0.25,
-    ]
+    ] == [0.5, 0.25]
 
 
 def test_dots_are_about_their_clusters():
