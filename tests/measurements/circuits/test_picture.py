@@ -76,6 +76,7 @@ def test_circuits_too_large_to_read_are_left_out_and_wide_layers_widen_the_pictu
     )
     assert drawn(pd.concat([EDGES, many])).count("<path") == len(EDGES)
     wide = drawn(many.head(64))
+    assert re.findall(r'data-node="a0.h(\d+)"', wide) == list(map(str, range(64)))
     places = sorted(float(x) for x in re.findall(r'<rect x="(.*?)"', wide))
     gaps = [after - before for before, after in pairwise(places)]
     assert sum(gap >= 45.9 for gap in gaps) >= 62
