@@ -172,3 +172,8 @@ def test_a_measurement_without_a_table_says_so(organism, prompts):
     assert texts.summary()["prompts"].tolist() == [2]
     with pytest.raises(interp.UserError, match=r"table 'answers'.*completions, prompts"):
         texts.table("answers")
+
+
+def test_html_in_a_model_name_is_escaped(organism, prompts):
+    model = interp.Model(HOSTILE, organism.hf, organism.tokenizer)
+    assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()

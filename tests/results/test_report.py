@@ -103,3 +103,13 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert re.search("page; ", capsys.readouterr().err)
     assert data.read_text() == "pair,side\n"
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
+
+
+@pytest.mark.slow
+def test_a_model_name_that_holds_html_is_escaped(folder):
+    hostile = "<script>alert(1)</script>"
+    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page

@@ -23,17 +23,26 @@ COLUMNS = [
 
 @pytest.fixture
 def tables():
-    prompts = pd.DataFrame({"prompt_id": ["1r", "1n", "2r", "2n"], "pair_id": list("1122")})
-    prompts = prompts.assign(side=SIDES * 2, weight=1.0)
-    answers = prompts[["prompt_id"]].assign(model="m", correct=[True, True, False, True])
-    values = {"input_gradient": [1.0, 2.0, 3.0, np.nan], "attention": [4.0] * 4}
+    prompts = pd.DataFrame(
+        {
+            "prompt_id": ["1r", "1n", "2r", "2n"],
+            "pair_id": list("1122"),
+            "side": SIDES * 2,
+            "weight": 1.0,
+        }
+    )
+    answers = pd.DataFrame(
+        {"model": "m", "prompt_id": prompts["prompt_id"], "correct": [True, True, False, True]}
+    )
     ratios = pd.DataFrame(
-        [
-            ("m", prompt, method, "predicted", ratio, ratio / 2)
-            for method, own in values.items()
-            for prompt, ratio in zip(prompts["prompt_id"], own, strict=True)
-        ],
-        columns=["model", "prompt_id", "method", "target", "ratio", "ratio_unnormalized"],
+        {
+            "model": "m",
+            "prompt_id": list(prompts["prompt_id"]) * 2,
+            "method": ["input_gradient"] * 4 + ["attention"] * 4,
+            "target": "predicted",
+            "ratio": [1.0, 2.0, 3.0, np.nan, 4.0, 4.0, 4.0, 4.0],
+            "ratio_unnormalized": [0.5, 1.0, 1.5, np.nan, 2.0, 2.0, 2.0, 2.0],
+        }
     )
     return ratios, answers, prompts
 
@@ -60,23 +69,34 @@ def test_the_table_by_hand(tables):
     assert row["attention_largest_share"] == 0.25
 
 
-def test_a_method_that_was_not_run_is_empty_and_others_follow(tables, monkeypatch):
+def test_a_method_that_was_not_run_is_empty(tables):
     ratios, answers, prompts = tables
-    only = wide(ratios[ratios["method"] == "attention"], answers, prompts)
-    assert list(only.columns) == COLUMNS
-    lacking = ["gradient_mean_ratio", "gradient_geometric", "gradient_median"]
-    assert only[lacking].isna().all(axis=None)
-    assert only["attention_mean_ratio"].tolist() == [4.0]
-    # A number that is declared is a column of each method.
+    only = ratios[ratios["method"] == "attention"]
+    table = wide(only, answers, prompts)
+    assert list(table.columns) == COLUMNS
+    assert (
+        table[["gradient_mean_ratio", "gradient_geometric", "gradient_median"]]
+        .isna()
+        .all(axis=None)
+    )
+    assert table["attention_mean_ratio"].tolist() == [4.0]
+
+
+def test_other_methods_follow_under_their_names(tables):
+    ratios, answers, prompts = tables
+    ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
+    table = wide(ratios, answers, prompts)
+    assert table["captum:occlusion_mean_ratio"].tolist() == [2.0]
+    assert table["captum:occlusion_unnormalized_sd"].tolist() == [0.5]
+    assert table["gradient_mean_ratio"].isna().all()
+
+
+def test_a_number_that_is_declared_is_a_column_of_each_method(tables, monkeypatch):
     highest = Plain("highest", "largest", "ratio", of="value", how=lambda v, _: max(v), why="mean")
     declared = replace(RATIOS, numbers=[*RATIOS.numbers, highest])
     monkeypatch.setattr("interp.measurements.attribution.ratios.RATIOS", declared)
-    ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
-    table = wide(ratios, answers, prompts)
-    numbers = ["mean_ratio", "unnormalized_sd", "highest"]
-    own = table[[f"captum:occlusion_{name}" for name in numbers]]
-    assert own.to_numpy().tolist() == [[2.0, 0.5, 3.0]]
-    assert table["gradient_mean_ratio"].isna().all()
+    table = wide(*tables)
+    assert table[["gradient_highest", "attention_highest"]].to_numpy().tolist() == [[3.0, 4.0]]
 
 
 def test_several_targets_are_refused(tables):
@@ -86,13 +106,47 @@ def test_several_targets_are_refused(tables):
         wide(both, answers, prompts)
 
 
-def test_a_summary_by_hand_with_weights():
-    ratios, ids = np.array([0.5, 1.0, 4.0, np.nan]), list("1234")
+def robust_tables(ratios, *, cities, weights=1.0):
+    ids = [str(number) for number in range(len(ratios))]
     rows = pd.DataFrame({"model": "m", "prompt_id": ids, "method": "input_gradient"})
-    rows = rows.assign(target="predicted", ratio=ratios, ratio_unnormalized=ratios / 2)
-    prompts = pd.DataFrame({"prompt_id": ids, "pair_id": ids, "city": list("aabb")})
-    prompts["weight"] = [1.0, 2.0, 1.0, 9.0]
-    row = ratio_table(rows, prompts, cluster="city").iloc[0]
+    rows = rows.assign(target="predicted", ratio=ratios, ratio_unnormalized=np.array(ratios) / 2)
+    return rows, pd.DataFrame({"prompt_id": ids, "pair_id": ids, "city": cities, "weight": weights})
+
+
+def first(ratios, prompts):
+    return ratio_table(ratios, prompts, cluster="city").iloc[0]
+
+
+def test_one_prompt_decides_the_mean_and_neither_median_nor_geometric_mean():
+    ratios = np.exp(np.random.default_rng(0).normal(-0.5, 0.3, 400))
+    cities = np.arange(400) // 4
+    usual = first(*robust_tables(ratios, cities=cities))
+    ratios[7] = 1000.0
+    row = first(*robust_tables(ratios, cities=cities))
+    assert usual["mean"] < 1 < row["mean"]
+    assert usual["largest_share"] < 0.05
+    assert row["largest_share"] > 0.5
+    for name in ("geometric", "median"):
+        assert row[name] == pytest.approx(usual[name], rel=0.03)
+        assert row[f"{name}_low"] < row[name] < row[f"{name}_high"] < 1
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_prompts_hang_together(monkeypatch):
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    rng, held = np.random.default_rng(2), []
+    city = np.repeat(np.arange(40), 5)
+    for _ in range(200):
+        ratios = np.exp(-0.4 + rng.normal(0, 0.5, 40)[city] + rng.normal(0, 0.3, 200))
+        row = first(*robust_tables(ratios, cities=city, weights=rng.choice([1.0, 6.0], 40)[city]))
+        ends = [(row[f"{name}_low"], row[f"{name}_high"]) for name in ("geometric", "median")]
+        held.append([low <= np.exp(-0.4) <= high for low, high in ends])
+    assert (np.mean(held, axis=0) > 0.88).all()
+
+
+def test_a_summary_by_hand_with_weights():
+    ratios = [0.5, 1.0, 4.0, np.nan]
+    row = first(*robust_tables(ratios, cities=list("aabb"), weights=[1.0, 2.0, 1.0, 9.0]))
     assert row["method"] == "gradient"
     assert row["mean"] == pytest.approx((0.5 + 2 * 1.0 + 4.0) / 4)
     assert row["geometric"] == pytest.approx((0.5 * 1.0**2 * 4.0) ** 0.25)

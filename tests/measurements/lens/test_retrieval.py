@@ -113,3 +113,11 @@ def test_a_single_cluster_has_no_verdict():
     assert found[["retrieved", "threshold", "embedding"]].isna().all(axis=None)
     answers = pd.DataFrame({"model": "m", "prompt_id": found["prompt_id"], "correct": True})
     assert retrieval_table(found, answers)["retrieved"].isna().all()
+
+
+def test_without_information_the_share_is_the_error():
+    rows, clusters, _ = planted(0.0, clusters=400)
+    found = retrieved(rows, clusters)
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
+    for verdict in ("retrieved", "embedding"):
+        assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)
