@@ -29,7 +29,7 @@ import torch
 
 import interp
 from benchmarks.side_by_side import machine
-from interp.measurements.edges.derive import edges_as_cells
+from interp.measurements.edges.show import edges_as_cells
 from interp.measurements.patching.guarantee import conformal_limit, guarantee_tables
 from interp.patching.pairs import is_checked
 

@@ -227,10 +227,7 @@ class Measurement:
         )
 
     def _tables(
-        self,
-        prompts: Sequence[Prompt],
-        rows: Mapping[int, PromptRows],
-        failures: Mapping[str, str],
+        self, prompts: Sequence[Prompt], rows: Mapping[int, PromptRows], failures: Mapping[str, str]
     ) -> PromptRows:
         """The rows in the order of the prompts, with one error row per failed unit."""
         unreported = dict(failures)

@@ -158,30 +158,18 @@ def token_heat_map(
     Of the two segments to underline, the first is `compared` with the second.
 
     Raises:
-        UserError: the scores are from several models, or a prompt has no answer or no scores from
-            the method.
+        UserError: a prompt has no scores from the method.
     """
-    models = shares["model"].unique().tolist()
-    if len(models) != 1:
-        raise UserError(
-            f"a heat map shows one model; got scores of {len(models)}: {', '.join(models)}"
-        )
-    chosen = shares[shares["method"] == method]
+    (model,), chosen = shares["model"].unique(), shares[shares["method"] == method]
     scores = [_scores(chosen, id_, method) for id_ in prompts["prompt_id"]]
     largest = max((_largest(own) for own in scores), default=0.0)
-    given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
+    given = answers[answers["model"] == model].set_index("prompt_id")["answer"]
     marks = dict(zip(compared or (), ("numerator", "denominator"), strict=False))
     sides = []
     for row, own in zip(prompts.to_dict("records"), scores, strict=True):
-        if row["prompt_id"] not in given:
-            raise UserError(
-                f"{models[0]!r} has no answer to prompt {row['prompt_id']!r} in the answers table"
-            )
         about = {name: row[name] for name in ("side", "gold")}
         sides.append({**about, "answer": given[row["prompt_id"]], **_side(own, largest, marks)})
-    return render(
-        "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
-    )
+    return render("heatmap.html.jinja", model=model, method=method, sides=sides, largest=largest)
 
 
 def _scores(shares: pd.DataFrame, prompt_id: str, method: str) -> pd.DataFrame:

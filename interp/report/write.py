@@ -27,26 +27,13 @@ from interp.analysis.cautions.caution import void_models
 from interp.console import counted
 from interp.errors import UserError
 from interp.files import check_replaceable, make_folder, reason_of, write_whole
-from interp.report.browse import (
-    app,
-    browser_of,
-    embedded,
-    piece_names,
-    write_browser,
-)
+from interp.report.browse import app, browser_of, embedded, piece_names, write_browser
 from interp.report.figures.style import Picture, house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
-from interp.report.page import (
-    FigureItem,
-    Item,
-    PictureItem,
-    Report,
-    TableItem,
-    spread,
-)
+from interp.report.page import FigureItem, Item, PictureItem, Report, TableItem, spread
 from interp.report.pairs import Browser, rounded
 from interp.report.pieces import PIECES, links, plain_json
 from interp.statistics.decisions import reach_in_words
@@ -177,11 +164,7 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
     return names
 
 
-_KINDS = {
-    TableItem: "table",
-    FigureItem: "figure",
-    PictureItem: "picture",
-}
+_KINDS = {TableItem: "table", FigureItem: "figure", PictureItem: "picture"}
 
 
 def _words(report: Report) -> Iterator[str]:
@@ -233,9 +216,7 @@ def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
             raise UserError(f"{times} tables or figures are named {name!r}; expected unique names")
 
 
-def _draw(
-    item: FigureItem,
-) -> tuple[Markup, dict[str, bytes], list[dict[str, object]]]:
+def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes], list[dict[str, object]]]:
     """A figure as an element of a page, the contents of its files by path, and its marks."""
     with house_style():
         figure = item.draw().get_figure(root=True)

@@ -355,10 +355,7 @@ def figure_of(axes: "Axes") -> "Figure":
 
 
 def summarize(
-    answers: pd.DataFrame,
-    failed: pd.DataFrame | None = None,
-    *,
-    cautions: Iterable[Caution],
+    answers: pd.DataFrame, failed: pd.DataFrame | None = None, *, cautions: Iterable[Caution]
 ) -> dict[str, dict[str, object]]:
     """Each model's share of prompts without an answer, and its most frequent errors.
 

@@ -5,6 +5,7 @@ One result class in that file says what the terminal, files, the page and notebo
 
 import re
 import sys
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -89,12 +90,13 @@ def expected(prompts, letters):
 
 
 @pytest.mark.usefixtures("installed")
-def test_its_command_takes_its_options_and_writes_its_table(tmp_path, capsys):
-    assert main(["help", "all"]) == 0
-    assert "count the words of prompts" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["lengths", "--help"])
-    assert "count the words of prompts" in capsys.readouterr().out
+def test_its_command_and_its_call_take_its_options_and_give_its_table(
+    organism, prompts, tmp_path, capsys
+):
+    for words in (["help", "all"], ["lengths", "--help"]):
+        with suppress(SystemExit):
+            assert main(words) == 0
+        assert "count the words of prompts" in capsys.readouterr().out
     folder = tmp_path / "out"
     options = ["--limit", "2", "--device", "cpu", "--out", str(folder)]
     assert main(["lengths", "--letters", "4", *options]) == 0
@@ -103,10 +105,6 @@ def test_its_command_takes_its_options_and_writes_its_table(tmp_path, capsys):
     assert table["words"].tolist() == expected(interp.load_prompts(limit=2), 4)
     assert main(["lengths", "--letters", "10", *options]) == 2
     assert re.search(r"\b1\b.*\b9\b", capsys.readouterr().err)
-
-
-@pytest.mark.usefixtures("installed")
-def test_its_call_gives_its_table(organism, prompts):
     spec = interp.measurement("lengths", letters=4)
     result = interp.run(spec, models=organism, prompts=prompts)
     assert result.tables["lengths"]["words"].tolist() == expected(prompts, 4)

@@ -23,29 +23,13 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def file(run, tmp_path_factory):
     """The same thoughts as a server would return them, without their ends."""
-    rows = RunFolder.read(run).table("thoughts")
-    records = [
-        {
-            "custom_id": row.prompt_id,
-            "response": {
-                "status_code": 200,
-                "body": {
-                    "model": "served",
-                    "choices": [
-                        {
-                            "index": row.draw,
-                            "finish_reason": "stop",
-                            "message": {
-                                "content": row.completion,
-                                "reasoning_content": "".join(row.sentences).strip(),
-                            },
-                        }
-                    ],
-                },
-            },
-        }
-        for row in rows.itertuples()
-    ]
+    records = []
+    for row in RunFolder.read(run).table("thoughts").itertuples():
+        said = {"content": row.completion, "reasoning_content": "".join(row.sentences).strip()}
+        choice = {"index": row.draw, "finish_reason": "stop", "message": said}
+        body = {"model": "served", "choices": [choice]}
+        response = {"status_code": 200, "body": body}
+        records.append({"custom_id": row.prompt_id, "response": response})
     return lines(tmp_path_factory.mktemp("files") / "vllm.jsonl", records)
 
 

@@ -1,7 +1,6 @@
 """Thoughts that models with a script generate, and everything that reads them."""
 
 import dataclasses
-import re
 from collections import Counter
 
 import numpy as np
@@ -9,15 +8,13 @@ import pytest
 import torch
 
 import interp
-from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.specs import Evaluate
+from interp.measurements.specs import Evaluate, Thoughts
 from interp.measuring.core import bind
 from interp.prompts.mixing import mixed, with_donors
 from interp.prompts.prompt import Donor
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import tokenize
-from interp.runs.folder import RunFolder
 from interp.runs.shards import cut
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
@@ -55,7 +52,7 @@ def prompts():
     return [prompt for prompt in some_prompts(6) if prompt.answer.options[0].name == "Yes"][:6]
 
 
-def test_thoughts_are_cut_at_the_mark(model, prompts):
+def test_thoughts_are_cut_at_the_mark_and_answers_read_where_the_model_writes_them(model, prompts):
     found = interp.generate(model, prompts, max_new_tokens=12)
     thoughts = found.table("thoughts")
     assert list(thoughts["prompt_id"]) == [prompt.id for prompt in prompts]
@@ -68,6 +65,14 @@ def test_thoughts_are_cut_at_the_mark(model, prompts):
         assert (row.completion, row.answer, row.outcome) == ("Yes", "Yes", "answered")
     assert (found.completions["completion"] == "Yes").all()
     assert (found.completions["tokens"] == 5).all()
+    thinking = interp.with_thoughts(model, thoughts)
+    assert (interp.evaluate(thinking, prompts).answers["error"] == "").all()
+    thought = thinking.thoughts[prompts[0].id][0]
+    (read,) = tokenize(thinking, [dataclasses.replace(prompts[0], thought=thought)])
+    text = model.tokenizer.apply_chat_template(
+        [{"role": "user", "content": prompts[0].text}], add_generation_prompt=True, tokenize=False
+    )
+    assert read.chat.text == f"{text}<think>{thought.text}</think>\n\n"
 
 
 def test_draws_follow_the_models_distribution(model, prompts):
@@ -82,25 +87,8 @@ def test_draws_follow_the_models_distribution(model, prompts):
     assert [*map(list, same["sentences_x"])] == [*map(list, same["sentences_y"])]
 
 
-def test_the_answer_is_read_where_the_model_itself_writes_it(model, prompts):
-    found = interp.generate(model, prompts, max_new_tokens=12)
-    thinking = interp.with_thoughts(model, found.table("thoughts"))
-    scores = interp.evaluate(thinking, prompts)
-    assert (scores.answers["error"] == "").all()
-    thought = thinking.thoughts[prompts[0].id][0]
-    (read,) = tokenize(thinking, [dataclasses.replace(prompts[0], thought=thought)])
-    text = model.tokenizer.apply_chat_template(
-        [{"role": "user", "content": prompts[0].text}], add_generation_prompt=True, tokenize=False
-    )
-    assert read.chat.text == f"{text}<think>{thought.text}</think>\n\n"
-
-
-ENDLESS = {**SCRIPT, ".": ["Paris"]}
-ENDED = {**SCRIPT, ".": ["</s>"]}
-
-
 def test_a_thought_without_an_end_is_a_class_of_its_own(prompts):
-    model = scripted(QWEN3, ENDLESS)
+    model = scripted(QWEN3, {**SCRIPT, ".": ["Paris"]})
     found = interp.generate(model, prompts, max_new_tokens=12)
     thoughts = found.table("thoughts")
     assert set(thoughts["finished"]) == {"length"} and not thoughts["forced"].any()
@@ -109,7 +97,8 @@ def test_a_thought_without_an_end_is_a_class_of_its_own(prompts):
     assert shown[["thoughts", "ended", "too_long"]].to_numpy().tolist() == [[6, 0, 6]]
     with pytest.raises(UserError, match=r"tiny llama.*RULEBREAKER_\S+ .*--force-end\b"):
         interp.evaluate(interp.with_thoughts(model, thoughts), prompts)
-    eos = interp.generate(scripted(QWEN3, ENDED), prompts, max_new_tokens=12).table("thoughts")
+    ended = scripted(QWEN3, {**SCRIPT, ".": ["</s>"]})
+    eos = interp.generate(ended, prompts, max_new_tokens=12).table("thoughts")
     assert set(eos["finished"]) == {"eos"}
 
 
@@ -139,54 +128,20 @@ def test_the_template_may_open_the_thought_or_answers_have_a_channel(prompts):
     assert thought.before == "<|channel|>analysis<|message|>"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"draws": 2}, r"\b2 draws.*\b0\b.*\b0\.7\b"), ({"stop": ("x",)}, r"--stop.*'x'.*--stop")],
-)
-def test_options_that_contradict_thinking_are_refused(model, prompts, options, message):
-    with pytest.raises(UserError, match=message):
-        interp.generate(model, prompts, **options)
-
-
-def test_options_of_thoughts_need_thinking(prompts):
+def test_options_that_contradict_thinking_or_need_it_are_refused(model, prompts):
     off = thinking_model(QWEN3)
-    for options in ({"draws": 2, "temperature": 1.0}, {"force_end": True}):
-        with pytest.raises(UserError, match=r"tiny llama.*thinking on\b"):
-            interp.generate(off, prompts, **options)
+    for own, options, message in (
+        (model, {"draws": 2}, r"\b2 draws.*\b0\b.*\b0\.7\b"),
+        (model, {"stop": ("x",)}, r"--stop.*'x'.*--stop"),
+        (off, {"draws": 2, "temperature": 1.0}, r"tiny llama.*thinking on\b"),
+        (off, {"force_end": True}, r"tiny llama.*thinking on\b"),
+    ):
+        with pytest.raises(UserError, match=message):
+            interp.generate(own, prompts, **options)
     with pytest.raises(UserError, match=r"tiny llama.*--thinking on\b"):
         interp.with_thoughts(off, interp.generate(off, prompts).completions)
-
-
-@pytest.mark.slow
-def test_commands_generate_resume_and_read_thoughts(model, tmp_path, capsys):
-    model.hf.save_pretrained(tmp_path / "model")
-    model.tokenizer.save_pretrained(tmp_path / "model")
-    given = ["--model", str(tmp_path / "model"), "--device", "cpu", "--limit", "40"]
-    given += ["--thinking", "on"]
-    out = tmp_path / "thoughts"
-    command = ["generate", *given, "--draws", "2", "--temperature", "1", "--max-new-tokens", "12"]
-    command += ["--out", str(out)]
-    assert main(command) == 0
-    run = RunFolder.read(out)
-    name = run.record.models[0]
-    shards = run.done(name)
-    assert len(shards) == 2
-    before = run.table("thoughts")
-    for file in shards[0].iterdir():
-        file.unlink()
-    shards[0].rmdir()
-    assert main(command) == 0
-    assert "thought_table" in {file.stem for file in out.glob("*.csv")}
-    assert RunFolder.read(out).table("thoughts").equals(before)
-    read = ["--thoughts", str(out), "--out", str(tmp_path / "answers")]
-    assert main(["evaluate", *given, *read]) == 0
-    assert RunFolder.read(tmp_path / "answers").table("answers")["error"].eq("").all()
-    capsys.readouterr()
-    assert main(["evaluate", *given, "--out", str(tmp_path / "none")]) == 2
-    assert re.search(r"thoughts.*--thoughts", capsys.readouterr().err)
-    other = ["--out", str(tmp_path / "other")]
-    assert main(["evaluate", *given, "--thoughts", str(tmp_path / "answers"), *other]) == 2
-    assert re.search(r"/answers .*thoughts", capsys.readouterr().err)
+    with pytest.raises(UserError, match=r"tiny llama.*--thinking on\b"):
+        bind(Thoughts(), off)
 
 
 def test_other_thoughts_are_other_shards(model, prompts, tmp_path):
@@ -290,15 +245,6 @@ def with_sentences(prompt, sentences):
     return dataclasses.replace(prompt, thought=prompt.thought.holding(sentences))
 
 
-def answer_gap(model, prompt, answer, other, token_ids=None):
-    """The logit difference of two answers after these tokens or the prompt, from one plain pass."""
-    (read,) = tokenize(model, [prompt])
-    of = AnswerTokenizer(model)(read).of
-    with torch.no_grad():
-        logits = model.hf(torch.tensor([token_ids or read.token_ids])).logits[0, -1].double()
-    return float(logits[list(of[answer])].logsumexp(0) - logits[list(of[other])].logsumexp(0))
-
-
 def test_patches_reach_the_sentences_and_the_mark_that_ends_the_thought(random_model, prompts):
     model = thinking(random_model, prompts, SAID)
     model.thoughts[prompts[0].id] = (model.thought_marks.thought(OTHER),)
@@ -316,17 +262,24 @@ def test_patches_reach_the_sentences_and_the_mark_that_ends_the_thought(random_m
 
 def test_activations_and_edges_read_the_thought(random_model, prompts):
     model = thinking(random_model, prompts, SAID)
-    roles = ("thought1", "end_of_thought")
-    found = interp.activations(model, prompts[:1], roles=roles, sites=("resid_post",), layers=(0,))
-    rows = found.table("activation_vectors").set_index("group")
+    at = {"roles": ("thought1", "end_of_thought"), "sites": ("resid_post",), "layers": (0,)}
+    rows = interp.activations(model, prompts[:1], **at).table("activation_vectors")
+    vectors = rows.set_index("group")["vector"]
     prompt = dataclasses.replace(prompts[0], thought=model.thoughts[prompts[0].id][0])
     (read,) = tokenize(model, [prompt])
     with torch.no_grad():
-        states = model.hf(torch.tensor([read.token_ids]), output_hidden_states=True).hidden_states[
-            1
-        ]
+        output = model.hf(torch.tensor([read.token_ids]), output_hidden_states=True)
     for name, span in (("thought1", read.segments), ("end_of_thought", read.roles)):
-        expected = states[0, span[name][1] - 1].numpy()
-        assert rows.loc[name, "vector"] == pytest.approx(expected, abs=1e-5)
+        expected = output.hidden_states[1][0, span[name][1] - 1].numpy()
+        assert vectors[name] == pytest.approx(expected, abs=1e-5)
     edges = interp.edges(model, prompts[:2]).table("pairs")
     assert set(edges["error"]) == {""} and (edges["base_tokens"] == len(read)).any()
+
+
+def answer_gap(model, prompt, answer, other, token_ids=None):
+    """The logit difference of two answers after these tokens or the prompt, from one plain pass."""
+    (read,) = tokenize(model, [prompt])
+    of = AnswerTokenizer(model)(read).of
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([token_ids or read.token_ids])).logits[0, -1].double()
+    return float(logits[list(of[answer])].logsumexp(0) - logits[list(of[other])].logsumexp(0))

@@ -13,27 +13,16 @@ from interp.measurements.circuits.picture import circuit_picture
 from interp.report.figures.bars import grouped_bars
 from interp.report.glance import glance, headline
 from interp.report.html import LONG, token_heat_map
-from interp.report.page import (
-    FigureItem,
-    PictureItem,
-    Report,
-    Section,
-    TableItem,
-)
+from interp.report.page import FigureItem, PictureItem, Report, Section, TableItem
 from interp.report.pairs import Number
 from interp.report.write import write_report
 from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
 from tests.report.test_pieces import plain
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["b", "model-10", HOSTILE, "model-9", "a"],
-        "accuracy": [0.5, np.nan, 0.5, -1.25, 10.0],
-        "all": "all",
-        "n": [24, 0, 1200, 3, 7],
-    }
-)
+TABLE = pd.DataFrame({"model": ["b", "model-10", HOSTILE, "model-9", "a"], "all": "all"})
+TABLE = TABLE.assign(accuracy=[0.5, np.nan, 0.5, -1.25, 10.0], n=[24, 0, 1200, 3, 7])
+TABLE = TABLE[["model", "accuracy", "all", "n"]]
 
 FIRST = pd.DataFrame(
     {"model": ["owner/a-long-name-of-a-model"], "share": 0.5, "low": 0.4, "high": 0.6, "n": 24}
@@ -85,14 +74,7 @@ def models(page: Page) -> list[str]:
     return page.locator("#table-accuracy tbody tr td:first-child").all_inner_texts()
 
 
-def gradient_scores(attributions) -> pd.DataFrame:
-    """The scores of the first prompt's tokens."""
-    scores = attributions.token_shares()
-    first = scores["prompt_id"] == scores["prompt_id"].iloc[0]
-    return scores[first & (scores["method"] == "input_gradient")]
-
-
-def test_a_click_sorts_by_number_and_leaves_the_undefined_last(page):
+def test_clicks_and_keys_sort_by_number_and_leave_the_undefined_last(page):
     heading = page.locator("#table-accuracy th", has_text="accuracy")
     heading.get_by_role("button").click()
     assert models(page) == ["model-9", "b", HOSTILE, "a", "model-10"]
@@ -100,9 +82,6 @@ def test_a_click_sorts_by_number_and_leaves_the_undefined_last(page):
     heading.get_by_role("button").click()
     assert models(page) == ["a", "b", HOSTILE, "model-9", "model-10"]
     assert heading.get_attribute("aria-sort") == "descending"
-
-
-def test_the_keyboard_sorts_too(page):
     page.locator("#table-accuracy .table-box").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -116,32 +95,28 @@ def test_the_keyboard_sorts_too(page):
     assert page.locator("#table-accuracy th[aria-sort]").all_inner_texts() == ["n"]
 
 
-def test_a_token_shows_its_score_without_a_mouse(page, attributions):
+def test_a_token_shows_its_score_without_a_mouse_and_all_are_in_a_table(page, attributions):
     token = page.locator(".heat-map .denominator .token").first
     readout = token.locator(".readout")
     assert readout.bounding_box()["width"] == 1
     page.locator(".heat-map .denominator .token").nth(1).focus()
     page.keyboard.press("Shift+Tab")
-    score = gradient_scores(attributions).query("segment == 'premise1'")["share"].iloc[0]
+    shares = attributions.token_shares()
+    first = shares["prompt_id"] == shares["prompt_id"].iloc[0]
+    scores = shares[first & (shares["method"] == "input_gradient")]
+    score = scores.query("segment == 'premise1'")["share"].iloc[0]
     assert f"{score:.3f}, premise 1" in readout.inner_text()
     assert readout.bounding_box()["width"] > 60
     assert readout.evaluate("element => getComputedStyle(element).clipPath") == "none"
-
-
-def test_all_token_scores_are_in_a_table(page, attributions):
     page.get_by_text("Scores as a table").first.press("Enter")
     rows = page.locator(".heat-map details[open] tbody tr")
-    assert rows.count() == len(gradient_scores(attributions))
-    assert rows.last.is_visible()
+    assert rows.count() == len(scores) and rows.last.is_visible()
 
 
-def test_names_that_hold_html_are_text(page):
+def test_names_that_hold_html_are_text_and_a_long_table_is_folded(page):
     assert page.title() == "Study"
     assert HOSTILE in models(page)
     assert page.locator("script").count() == 1
-
-
-def test_a_long_table_is_folded_until_it_is_asked_for(page):
     table = page.locator("#table-long tbody")
     assert not table.is_visible()
     page.locator("#table-long summary").click()
@@ -160,9 +135,16 @@ def test_without_scripts_everything_is_there(browser, file):
     context.close()
 
 
-def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
-    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of={"model": "m"})
-    report = Report("Study", "", (Section("All", "", (PictureItem("c", "Circuit", html),)),))
+def test_a_click_on_a_component_leaves_only_its_edges_each_of_which_leads_to_its_pairs(
+    browser, tmp_path
+):
+    of = {"model": "m", "method": "exact"}
+    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of=of)
+    ends = list(zip(EDGES["writer"], EDGES["reader"], strict=True))
+    values = {"1": 1.0, "2": -2.0}
+    numbers = [Number("effect", {**of, "writer": w, "reader": r}, values) for w, r in ends]
+    items = (PictureItem("c", "Circuit", html),)
+    report = Report("Study", "", (Section("All", "", items),), browser=plain(numbers=numbers))
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto(write_report(report, tmp_path).as_uri())
 
@@ -173,40 +155,18 @@ def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
         )
 
     page.locator(".circuit input").last.check()
-    assert shown() == len(EDGES)
-    node = page.locator('[data-node="a0.h1"]')
-    node.focus()
+    assert shown() == len(EDGES) == page.locator(".circuit svg a").count()
+    assert page.locator(".circuit .edges a").count() == 0
+    page.locator('[data-node="a0.h1"]').focus()
     page.keyboard.press("Enter")
     assert shown() == 1
     page.locator('[data-node="m0"]').click()
-    assert shown() == 3
-    page.locator('[data-node="m0"]').click()
-    assert shown() == len(EDGES)
-    page.close()
-
-
-@pytest.mark.slow
-def test_an_edge_of_the_drawn_circuit_leads_to_its_pairs(browser, tmp_path):
-    of = {"model": "m", "method": "exact"}
-    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of=of)
-    ends = list(zip(EDGES["writer"], EDGES["reader"], strict=True))
-    values = {"1": 1.0, "2": -2.0}
-    numbers = [Number("effect", {**of, "writer": w, "reader": r}, values) for w, r in ends]
-    items = (PictureItem("c", "Circuit", html),)
-    pairs = plain(numbers=numbers)
-    report = Report("Study", "", (Section("All", "", items),), browser=pairs)
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.goto(write_report(report, tmp_path).as_uri())
-    page.locator(".circuit input").last.check()
-    assert page.locator(".circuit svg a").count() == len(EDGES)
-    assert page.locator(".circuit .edges a").count() == 0
-    page.locator('[data-node="m0"]').focus()
-    page.keyboard.press("Enter")
     own = [f"{w} → {r}" for w, r in ends if w == "m0" or r == "m0"]
     listed = page.locator(".circuit .edges a")
     assert sorted(text.split(":")[0] for text in listed.all_inner_texts()) == sorted(own)
-    page.keyboard.press("Enter")
-    assert listed.count() == 0
+    assert shown() == 3
+    page.locator('[data-node="m0"]').click()
+    assert shown() == len(EDGES) and listed.count() == 0
     page.locator('[data-node="m0"]').click()
     chosen = listed.first.inner_text().split(":")[0].replace(" → ", ", ")
     listed.first.click()

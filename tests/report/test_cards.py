@@ -15,15 +15,13 @@ def test_a_card_by_hand():
         "": "Text.",
         "Empty": [],
         "Scores": [{"what": "f1", "value": 0.25}, {"what": "n", "value": 12_000}],
+        "Example": "    one\n    two",
     }
     assert card({"license": "mit", "tags": ["a", "b"]}, "org/model", parts) == (
         "---\nlicense: mit\ntags:\n- a\n- b\n---\n\n# org/model\n\nText.\n\n## Scores\n\n"
-        "| what | value |\n| --- | --- |\n| f1 | 0.25 |\n| n | 12,000 |\n"
+        "| what | value |\n| --- | --- |\n| f1 | 0.25 |\n| n | 12,000 |\n\n"
+        "## Example\n\n    one\n    two\n"
     )
-
-
-def test_the_first_line_of_an_example_is_indented_like_the_rest():
-    assert "\n\n    one\n    two\n" in card({}, "set", {"Example": "    one\n    two"})
 
 
 def test_facts_are_named_by_the_way_to_them_and_tables_are_apart():

@@ -1,34 +1,20 @@
 import pandas as pd
+import pytest
 
 from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.report.console import print_cautions, print_sentences, print_table
 
 
-def test_no_figure_and_no_name_is_cut(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    frame = pd.DataFrame(
-        {
-            "model": ["organisation/a-model-with-a-long-name"],
-            **{f"accuracy_of_side_{i}": [0.12345] for i in range(12)},
-            "prompts": [256_000],
-        }
-    )
-    print_table(frame, title="Accuracy")
-    shown = capsys.readouterr().out
-    assert "organisation/a-model-with-a-long-name" in shown
-    assert shown.count("0.123") == 12
-    assert "256,000" in shown
-    assert "…" not in shown
-
-
-def test_a_wide_table_is_folded_and_each_part_begins_with_the_names(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_wide_table_is_folded_and_each_part_begins_with_the_names(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
     columns = {f"ratio_{i}": ["0.812 (0.705)", "0.462 (0.283)"] for i in range(9)}
     names = {"model": ["organism/llama-shallow", "b"], "position": ["last_token", "premise2"]}
-    print_table(pd.DataFrame({**names, **columns}), title="Ratios")
+    print_table(pd.DataFrame({**names, **columns, "n": 256_000}), title="Ratios")
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert "".join(lines).count("0.812 (0.705)") == 9
+    assert "".join(lines).count("256,000") == 2 and "…" not in "".join(lines)
     assert sum("organism/llama-shallow  last_token" in line for line in lines) == 5
 
 
@@ -77,27 +63,18 @@ def test_long_texts_are_wrapped_and_figures_are_not(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.count("said") == 30
-    assert "cities" in shown
-    assert "256,000" in shown
-
-
-def test_an_empty_table_has_its_heading(capsys):
-    print_table(pd.DataFrame({"category": [], "why": []}), title="None")
+    assert "cities" in shown and "256,000" in shown
+    print_table(frame[:0], title="None")
     assert "category" in capsys.readouterr().out
 
 
 def test_a_terminal_obeys_no_name(capsys):
-    print_table(pd.DataFrame({"model": ["a\x1b[31mb\u202ec"]}), title="\x1b]0;t\x07")
+    names = ["a\x1b[31mb\u202ec", "[bold]x[/bold]"]
+    print_table(pd.DataFrame({"model": names}), title="\x1b]0;t\x07 [red]t[/red]")
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
-    assert r"a\x1b[31mb\u202ec" in shown
-
-
-def test_names_that_look_like_markup_are_printed_as_they_are(capsys):
-    print_table(pd.DataFrame({"model": ["[bold]x[/bold]"]}), title="[red]t[/red]")
-    shown = capsys.readouterr().out
-    assert "[bold]x[/bold]" in shown
-    assert "[red]t[/red]" in shown
+    for text in (r"a\x1b[31mb\u202ec", "[bold]x[/bold]", "[red]t[/red]"):
+        assert text in shown
 
 
 def test_a_small_p_value_is_not_printed_as_zero(capsys):
@@ -120,7 +97,7 @@ def test_a_dict_of_lists_is_printed_like_a_frame(capsys):
     assert "nan" not in one
 
 
-def test_cautions_are_a_list_that_fits_the_terminal(capsys, monkeypatch):
+def test_cautions_and_sentences_are_wrapped_between_words(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     print_cautions(Caution(CONSTANT, model, "word --flag " * 20) for model in ("a", "b\x1b[31m"))
     lines = capsys.readouterr().out.splitlines()
@@ -129,17 +106,9 @@ def test_cautions_are_a_list_that_fits_the_terminal(capsys, monkeypatch):
     assert "".join(lines).count("--flag") == 40 and "\x1b" not in "".join(lines)
     print_cautions([])
     assert capsys.readouterr().out == ""
-
-
-def test_sentences_are_wrapped_between_words(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "90")
     print_sentences(["word " * 40 + "end.", "Next."])
-    lines = capsys.readouterr().out.splitlines()
-    assert [max(map(len, lines)) <= 90, lines[-2].endswith("word end."), lines[-1]] == [
-        True,
-        True,
-        "Next.",
-    ]
+    *others, last, after = capsys.readouterr().out.splitlines()
+    assert max(map(len, [*others, last])) <= 80 and last.endswith("word end.") and after == "Next."
 
 
 def test_counts_are_whole_and_zero_has_no_sign(capsys):

@@ -2,11 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.report.formatting import (
-    number_text,
-    segment_label,
-    signed,
-)
+from interp.report.formatting import number_text, segment_label, signed
 
 
 @pytest.mark.parametrize(

@@ -25,35 +25,17 @@ from tests.support.pages import check_first_screen
 NAN = float("nan")
 
 ROWS = pd.DataFrame(
-    {
-        "model": ["a", "organism/b", "c"],
-        "share": [0.5, 0.123, NAN],
-        "low": [0.4, 0.0, NAN],
-        "high": [0.6, 0.3, NAN],
-        "pairs": [24, 24, 0],
-        "note": ["", "", "the weights are not finite"],
-    }
+    [
+        ("a", 0.5, 0.4, 0.6, 24, ""),
+        ("organism/b", 0.123, 0.0, 0.3, 24, ""),
+        ("c", NAN, NAN, NAN, 0, "the weights are not finite"),
+    ],
+    columns=["model", "share", "low", "high", "pairs", "note"],
 )
 
 
 def numbers(name="paired accuracy", rows=ROWS):
     return headline(rows, name, value="share", n="pairs", unit="pairs")
-
-
-def test_a_headline_number_keeps_value_interval_n_and_reason():
-    rows = numbers().to_dict("records")
-    assert rows[1] == {
-        "model": "organism/b",
-        "number": "paired accuracy",
-        "value": 0.123,
-        "low": 0.0,
-        "high": 0.3,
-        "n": 24,
-        "unit": "pairs",
-        "label": "",
-        "note": "",
-    }
-    assert rows[2]["note"] == "the weights are not finite"
 
 
 def test_the_table_has_a_row_for_each_model_and_says_why_a_cell_is_blank():
@@ -68,7 +50,12 @@ def test_the_table_has_a_row_for_each_model_and_says_why_a_cell_is_blank():
     assert shown[apart].tolist() == ["0.50 [0.40, 0.60] (24)", "0.12 [0.00, 0.30] (12)", ""]
     assert re.fullmatch(r"Brackets: 95% .*\. Blank: c: the weights are not finite\.", table.note)
     # The file has the numbers, unrounded.
-    assert table.frame["value"].tolist()[1] == 0.123
+    assert table.frame.iloc[1].tolist() == [
+        *("organism/b", "paired accuracy", 0.123, 0.0, 0.3, 24, "pairs", "", "")
+    ]
+    labeled = glance("Asked.", numbers().assign(label=["gim", "attention", ""], note=""), []).items
+    assert labeled[0].on_page.iloc[0, 1] == "gim 0.50 [0.40, 0.60]"
+    assert labeled[0].note.endswith("Blank: c: not measured.")
     one = pd.concat([numbers(), numbers("concordance", ROWS.fillna({"share": 0.1}))])
     assert "Blank: c (paired accuracy): the" in glance("Asked.", one, []).items[0].note
 
@@ -86,11 +73,6 @@ def test_numbers_that_no_model_has_leave_no_empty_columns():
     assert ": paired accuracy: no theories." in glance("Asked.", one, []).items[0].note
 
 
-def test_a_cell_without_a_reason_was_not_measured():
-    rows = numbers().assign(note="")
-    assert glance("Asked.", rows, []).items[0].note.endswith("Blank: c: not measured.")
-
-
 def bare(**columns):
     """Numbers without intervals, with further columns."""
     rows = ROWS.assign(low=NAN, high=NAN, **columns)
@@ -106,17 +88,12 @@ def test_numbers_without_an_interval_say_why():
     table, figure = glance("Asked.", one, []).items
     assert re.search(r"\b95% .*\. .*: organism/b:", table.note)
     assert "95%" in figure.note
-
-
-def test_only_the_reason_that_holds_is_given():
     table, _ = bare(clusters=[9, 10, 0])
     assert re.search(r"\ba: .*\b10 clusters; organism/b: clusters", table.note)
     # The table's own note comes first: intervals of proportions need only two clusters.
     table, _ = bare(clusters=1, note="interval undefined: one cluster")
     assert "one cluster" in table.note and "10" not in table.note
-
-
-def test_a_reason_for_all_numbers_names_none():
+    # A reason for all numbers names none.
     rows = ROWS[:1].assign(low=NAN, high=NAN, pairs=1)
     assert glance("Asked.", numbers(rows=rows), []).items[0].note.endswith("10 clusters.")
 
@@ -133,20 +110,9 @@ def test_one_unit_is_not_a_plural(units, one):
     assert extremes(rows, "share").endswith(f"n = 1 {one}.")
 
 
-def test_a_label_stands_before_its_value():
-    rows = numbers().assign(label=["gim", "attention", ""])
-    assert glance("Asked.", rows, []).items[0].on_page.iloc[0, 1] == "gim 0.50 [0.40, 0.60]"
-
-
 THREE = pd.DataFrame(
-    {
-        "model": ["a", "b", "c"],
-        "share": [0.5, 0.12, 0.3],
-        "low": [0.4, 0.0, 0.2],
-        "high": [0.6, 0.3, 0.55],
-        "pairs": [24, 24, 6],
-        "note": "",
-    }
+    [("a", 0.5, 0.4, 0.6, 24, ""), ("b", 0.12, 0.0, 0.3, 24, ""), ("c", 0.3, 0.2, 0.55, 6, "")],
+    columns=ROWS.columns,
 )
 
 
@@ -161,12 +127,16 @@ def test_the_ends_are_named_only_if_their_intervals_lie_apart():
     for end in (0.45, NAN):
         told = said(THREE.assign(high=[0.6, end, 0.55]))
         assert re.search(r"\b0\.12\b.*\b0\.50\b.*\b3 models", told) and "highest" not in told
-
-
-def test_several_models_at_one_end_are_counted():
     tied = said(THREE.assign(share=[0.5, 0.12, 0.12], high=[0.6, 0.3, 0.3]))
     assert re.search(r"\b2 models, 0\.12\b", tied)
     assert re.search(r"\b0\.50\b.*\b3 models", said(THREE.assign(share=0.5)))
+    labeled = numbers(rows=THREE.assign(share=[0.5, -0.7, 0.3])).assign(label="layer 1, premise:")
+    assert re.search(r"\b0\.30\b.*\b0\.70\b.*\b3 models", extremes(labeled, "paired accuracy"))
+    one = extremes(labeled[:1], "paired accuracy")
+    assert "a, layer 1, premise: 0.50 [0.40, 0.60]" in one
+    name = "one two three four five six seven eight"
+    for models in (2, 3):
+        assert len(extremes(numbers(name, THREE[:models]), name).split()) <= MOST_WORDS
 
 
 def test_two_models_are_not_ranked_but_told_apart_by_their_difference():
@@ -175,43 +145,22 @@ def test_two_models_are_not_ranked_but_told_apart_by_their_difference():
     assert both in said(THREE[:2], differences={"paired accuracy": (0.38, NAN, NAN)})
     told = said(THREE[:2], differences={"paired accuracy": (0.38, 0.1, 0.6)})
     assert re.search(r"\b0\.50 .*\ba\b.*\b0\.12 .*\bb\b.*\b0\.38 \[0\.10, 0\.60\]", told)
-
-
-def test_one_model_or_none_has_no_ends():
-    assert re.match(
-        r"Paired accuracy .*\b0\.50 \[0\.40, 0\.60\] .*\ba; n = 24 pairs\.$", said(ROWS[:1])
-    )
+    one = r"Paired accuracy .*\b0\.50 \[0\.40, 0\.60\] .*\ba; n = 24 pairs\.$"
+    assert re.match(one, said(ROWS[:1]))
     assert said(ROWS[2:]).endswith("; n = 0.")
 
 
-@pytest.mark.parametrize("models", [2, 3])
-def test_a_sentence_has_at_most_25_words(models):
-    long = numbers("one two three four five six seven eight", THREE[:models])
-    told = extremes(long, "one two three four five six seven eight")
-    assert len(told.split()) <= MOST_WORDS
-
-
-def test_labeled_values_of_many_models_are_not_ranked():
-    rows = numbers(rows=THREE.assign(share=[0.5, -0.7, 0.3])).assign(label="layer 1, premise:")
-    told = extremes(rows, "paired accuracy")
-    assert re.search(r"\b0\.30\b.*\b0\.70\b.*\b3 models", told)
-    assert "a, layer 1, premise: 0.50 [0.40, 0.60]" in extremes(rows[:1], "paired accuracy")
-
-
 @pytest.mark.parametrize(
-    ("number", "text"),
+    ("number", "decimals", "text"),
     [
-        ((0.5, NAN, NAN), "0.50"),
-        ((NAN, NAN, NAN), ""),
-        ((-0.001, -0.256, 0.25), "0.00 [−0.26, 0.25]"),
+        ((0.5, NAN, NAN), 2, "0.50"),
+        ((NAN, NAN, NAN), 2, ""),
+        ((-0.001, -0.256, 0.25), 2, "0.00 [−0.26, 0.25]"),
+        ((-0.0071, -0.0118, -0.0042), 3, "−0.007 [−0.012, −0.004]"),
     ],
 )
-def test_numbers_are_written_with_two_decimals(number, text):
-    assert with_interval(*number) == text
-
-
-def test_small_numbers_may_have_more_decimals():
-    assert with_interval(-0.0071, -0.0118, -0.0042, decimals=3) == "−0.007 [−0.012, −0.004]"
+def test_numbers_are_written_with_few_decimals(number, decimals, text):
+    assert with_interval(*number, decimals=decimals) == text
 
 
 def test_organisms_are_explained_once_and_only_if_there_are_any():
@@ -239,8 +188,10 @@ def test_the_dots_are_the_numbers_with_their_intervals():
     assert logits.get_xlim()[0] < -3
 
 
-def test_a_page_begins_with_it(tmp_path):
-    first = glance("Which is better?", numbers(), [extremes(numbers(), "paired accuracy")])
+def test_a_page_begins_with_it_and_with_cautions_before_any_number(tmp_path):
+    several = [VOID, *(Caution(UNTESTED, "", f"caution {n} <b>") for n in range(8))]
+    sentences = [extremes(numbers(), "paired accuracy")]
+    first = glance("Which is better?", numbers(), sentences, cautions=several)
     report = Report("Study", "How to read.", (Section("All"),), glance=first)
     html = write_report(report, tmp_path).read_text("utf-8")
     check_first_screen(report, html)
@@ -250,9 +201,8 @@ def test_a_page_begins_with_it(tmp_path):
     csv = pd.read_csv(tmp_path / "tables" / "at_a_glance.csv")
     assert csv["low"].tolist()[:2] == [0.4, 0.0]
     assert (tmp_path / "figures" / "at_a_glance.svg").exists()
-
-
-def test_without_any_number_there_are_only_sentences():
+    assert html.index("a: 100% of its answers are No") < html.index('id="table-at_a_glance"')
+    assert "caution 7 &lt;b&gt;" in html and "caution 0 <b>" not in html
     nothing = glance("Asked.", numbers()[:0], ["Nothing was measured; n = 0."])
     assert (nothing.items, nothing.legend) == ((), "")
 
@@ -268,6 +218,9 @@ def test_an_accuracy_of_a_model_that_does_not_read_is_not_quoted():
     assert named_numbers(every, shown) == ["paired accuracy", "effect of premise 1 in logits"]
     only = every[every["model"] == "a"]
     assert named_numbers(only, quotable(only, [VOID])) == ["effect of premise 1 in logits"]
+    for name in ("accuracy after its thought", "rulebreaker accuracy", "F1"):
+        other = quotable(numbers(name), [VOID], ["F1"] if name == "F1" else None)
+        assert np.isnan(other["value"].iloc[0])
 
 
 def test_tables_say_whose_accuracies_do_not_show_reading(tmp_path):
@@ -284,18 +237,3 @@ def test_tables_say_whose_accuracies_do_not_show_reading(tmp_path):
     notes = {name: html.partition(f'id="table-{name}"')[2].partition("<div")[0] for name in tables}
     assert [name for name in tables if "a: its answers hardly" in notes[name]] == ["own"]
     assert all("Weighted." in note for note in notes.values())
-
-
-@pytest.mark.parametrize("name", ["accuracy after its thought", "rulebreaker accuracy", "F1"])
-def test_scores_under_other_names_are_named_by_their_page(name):
-    shown = quotable(numbers(name), [VOID], ["F1"] if name == "F1" else None)
-    assert np.isnan(shown["value"].iloc[0])
-
-
-def test_a_page_says_cautions_before_any_number(tmp_path):
-    several = [VOID, *(Caution(UNTESTED, "", f"caution {n} <b>") for n in range(8))]
-    first = glance("Asked?", numbers(), ["One; n = 1."], cautions=several)
-    report = Report("Study", "How to read.", (Section("All"),), glance=first)
-    html = write_report(report, tmp_path).read_text("utf-8")
-    assert html.index("a: 100% of its answers are No") < html.index('id="table-at_a_glance"')
-    assert "caution 7 &lt;b&gt;" in html and "caution 0 <b>" not in html

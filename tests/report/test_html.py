@@ -110,69 +110,36 @@ def test_both_sides_of_a_pair_share_one_scale(attributions, pair):
     assert "Ċ" not in html
 
 
-def test_several_models_are_refused():
-    table = scores_of(["a"], scores=[1.0], segments=["premise1"])
-    both = pd.concat([table, table.assign(model="other")])
-    with pytest.raises(UserError, match=r"scores.*2: m\b"):
-        token_heat_map(both, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
-
-
 def test_a_prompt_without_scores_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"])
     with pytest.raises(UserError, match=r"'p'.*token scores.*'attention'.*keep_tokens"):
         token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="attention")
 
 
-def test_a_prompt_without_an_answer_is_refused():
-    table = scores_of(["a"], scores=[1.0], segments=["premise1"], model="other")
-    with pytest.raises(UserError, match=r"'other'.*answer.*prompt 'p'"):
-        token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
+P_VALUES = [1e-9, 1e-4, 0.0004, 0.001, 0.04], ["< 0.0001", "0.0001", "0.0004", "0.001", "0.040"]
 
 
-def texts(values, name="score"):
-    return [cell.text for cell in column(pd.Series(values, name=name)).cells]
-
-
-def test_numbers_have_three_decimals_and_counts_have_thousands():
-    assert texts([0.12345, -1.0, 1234.5]) == ["0.123", "−1.000", "1,234.500"]
-    assert texts([1, 256_000]) == ["1", "256,000"]
-
-
-def test_counts_beside_a_missing_value_are_whole():
-    assert texts([95.0, None, 1200.0]) == ["95", "", "1,200"]
-    assert texts([1.0, 0.0, -0.0]) == ["1.000", "0.000", "0.000"]
-
-
-def test_a_small_number_does_not_read_as_zero():
-    assert texts([0.0, 0.0004, -0.00001]) == ["0.000", "4.0e−04", "−1.0e−05"]
-
-
-def test_a_large_number_that_is_no_count_has_three_digits():
-    assert texts([95_583_698.111, -1e6, 999_999.0]) == ["9.56e+07", "−1.00e+06", "999,999.000"]
-    assert texts([95_583_698]) == ["95,583,698"]
-
-
-@pytest.mark.parametrize("name", ["p", "p_value", "welch_p", "p_corrected"])
-def test_p_values_stop_at_a_ten_thousandth(name):
-    """As in the paper's Figure 5."""
-    expected = ["< 0.0001", "0.0001", "0.0004", "0.001", "0.040"]
-    assert texts([1e-9, 1e-4, 0.0004, 0.001, 0.04], name) == expected
-
-
-@pytest.mark.parametrize("name", ["pairs", "prompts", "premise1_sum", "probability"])
-def test_other_names_with_a_p_are_no_p_values(name):
-    assert texts([1e-9], name) == ["1.0e−09"]
-
-
-def test_what_is_missing_is_blank():
-    assert texts([np.nan, 0.5]) == ["", "0.500"]
-    assert texts(pd.array([None, 3], dtype="Int64")) == ["", "3"]
-    assert texts(["a", None]) == ["a", ""]
-    assert texts([float("inf"), float("-inf")]) == ["∞", "−∞"]
-
-
-def test_truth_is_written_out():
-    assert texts([True, False]) == ["yes", "no"]
+@pytest.mark.parametrize(
+    ("values", "shown", "name"),
+    [
+        ([0.12345, -1.0, 1234.5], ["0.123", "−1.000", "1,234.500"], "score"),
+        ([1, 256_000], ["1", "256,000"], "score"),
+        ([95.0, None, 1200.0], ["95", "", "1,200"], "score"),
+        ([1.0, 0.0, -0.0], ["1.000", "0.000", "0.000"], "score"),
+        ([0.0, 0.0004, -0.00001], ["0.000", "4.0e−04", "−1.0e−05"], "score"),
+        ([95_583_698.111, -1e6, 999_999.0], ["9.56e+07", "−1.00e+06", "999,999.000"], "score"),
+        ([95_583_698], ["95,583,698"], "score"),
+        *((*P_VALUES, name) for name in ("p", "p_value", "welch_p", "p_corrected")),
+        *(([1e-9], ["1.0e−09"], name) for name in ("pairs", "premise1_sum", "probability")),
+        ([np.nan, 0.5], ["", "0.500"], "score"),
+        (pd.array([None, 3], dtype="Int64"), ["", "3"], "score"),
+        (["a", None], ["a", ""], "score"),
+        ([float("inf"), float("-inf")], ["∞", "−∞"], "score"),
+        ([True, False], ["yes", "no"], "score"),
+    ],
+)
+def test_a_column_is_shown_as_text(values, shown, name):
+    assert [cell.text for cell in column(pd.Series(values, name=name)).cells] == shown
 
 
 def test_texts_of_figures_sort_by_their_first_number():

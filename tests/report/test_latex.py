@@ -10,15 +10,11 @@ from interp.report.latex import escaped, latex
 from interp.report.page import TableItem
 
 TABLE = pd.DataFrame(
-    {
-        "model": ["a_b & 50%", "{x} [y]"],
-        "paired_accuracy": [0.5, -0.25],
-        "paired_accuracy_low": [0.4, None],
-        "paired_accuracy_high": [0.6, None],
-        "p": [0.00001, None],
-        "pairs": [1200, 3],
-        "note": ["", None],
-    }
+    [("a_b & 50%", 0.5, 0.4, 0.6, 0.00001, 1200, ""), ("{x} [y]", -0.25, *[None] * 3, 3, None)],
+    columns=[
+        *("model", "paired_accuracy", "paired_accuracy_low", "paired_accuracy_high"),
+        *("p", "pairs", "note"),
+    ],
 )
 
 
@@ -38,9 +34,13 @@ def test_intervals_stand_behind_their_numbers_under_readable_names():
     assert second == ["{x} [y]", "−0.250", "", "3", ""]
 
 
-def test_ends_without_a_prefix_belong_to_the_column_before_them():
+def test_tables_of_other_forms():
+    """Ends without a prefix belong to the column before them; no rows; lists."""
     table = pd.DataFrame({"number": ["x"], "value": [0.5], "low": [0.1], "high": [0.9], "n": [3]})
     assert read(latex(TableItem("t", "T", table)))[1] == ["x", "0.500 [0.100, 0.900]", "3"]
+    assert len(read(latex(TableItem("t", "T", TABLE.head(0))))) == 1
+    lists = pd.DataFrame({"ids": [[1, 2]], "right": [True]})
+    assert read(latex(TableItem("t", "T", lists)))[1] == ["1, 2", "yes"]
 
 
 def test_the_page_and_the_file_show_the_same_columns_and_rows():
@@ -55,9 +55,3 @@ def test_the_page_and_the_file_show_the_same_columns_and_rows():
 def test_no_text_of_a_model_or_prompt_becomes_a_command(text):
     left = re.sub(r"\\[&%$#_{}]|\\text\w+\{\}|\$\\\w+\$|\$[-<>|]\$|\{\[\}", "", escaped(text))
     assert not set(left) & set("\\&%$#_{}~^\n\r\0")
-
-
-def test_a_frame_without_rows_or_with_lists_is_a_table():
-    assert len(read(latex(TableItem("t", "T", TABLE.head(0))))) == 1
-    lists = pd.DataFrame({"ids": [[1, 2]], "right": [True]})
-    assert read(latex(TableItem("t", "T", lists)))[1] == ["1, 2", "yes"]

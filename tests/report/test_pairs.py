@@ -14,12 +14,7 @@ from interp.report.browse import in_frame, standalone, write_browser
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import lines
 from interp.report.figures.style import mark_areas, new_axes
-from interp.report.page import (
-    FigureItem,
-    Report,
-    Section,
-    TableItem,
-)
+from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.pairs import Number
 from interp.report.words import words_of
 from interp.report.write import write_report
@@ -28,42 +23,28 @@ from tests.report.test_page import PROMPTS
 from tests.report.test_pieces import many, plain
 
 BY_CITY = pd.DataFrame(
-    {
-        "model": ["m", "m", "n", "m", "published", "m"],
-        "city": ["Rome", "Paris", "Rome", "Oslo", "Rome", "all"],
-        "measure": ["paired", "b", "paired", "paired", "paired", "b"],
-        "accuracy": [0.5, 0.0, np.nan, 0.5, 0.5, 0.5],
-        "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
-    }
+    [
+        ("m", "Rome", "paired", 0.5, 1.0),
+        ("m", "Paris", "b", 0.0, 1.0),
+        ("n", "Rome", "paired", np.nan, 1.0),
+        ("m", "Oslo", "paired", 0.5, 1.0),
+        ("published", "Rome", "paired", 0.5, 1.0),
+        ("m", "all", "b", 0.5, np.nan),
+    ],
+    columns=["model", "city", "measure", "accuracy", "a_accuracy"],
 )
 CELLS = pd.DataFrame(
-    {
-        "model": "m",
-        "site": ["y", "x"],
-        "layer": [0, 1],
-        "recognized": ["all", "yes"],
-        "effect": 0.5,
-    }
+    [("m", "y", 0, "all", 0.5), ("m", "x", 1, "yes", 0.5)],
+    columns=["model", "site", "layer", "recognized", "effect"],
 )
 LEVELS = pd.DataFrame(
     {"factor": ["city", "all"], "level": ["Paris", "all"], "measure": "largest", "mean": 0.5}
 )
-GRID = pd.DataFrame(
-    {
-        "model": "m",
-        "site": "x",
-        "role": [HOSTILE] * 3 + ["other"] * 3,
-        "layer": [0, 1, 2, 0, 1, 2],
-        "effect": [0.5, -1.5, 2.0, 0.0, 1.0, np.nan],
-    }
-)
+GRID = pd.DataFrame({"model": "m", "site": "x", "role": [HOSTILE] * 3 + ["other"] * 3})
+GRID = GRID.assign(layer=[0, 1, 2] * 2, effect=[0.5, -1.5, 2.0, 0.0, 1.0, np.nan])
 TESTS = pd.DataFrame(
-    {
-        "factor": ["city", "city", "other"],
-        "first": ["Rome", "Rome", "x"],
-        "second": ["Paris", "Oslo", "y"],
-        "difference": 0.5,
-    }
+    [("city", "Rome", "Paris", 0.5), ("city", "Rome", "Oslo", 0.5), ("other", "x", "y", 0.5)],
+    columns=["factor", "first", "second", "difference"],
 )
 FIT = pd.DataFrame({"term": ["intercept", "city"], "estimate": [0.5, np.nan]})
 LAYERS = pd.DataFrame(
@@ -266,7 +247,10 @@ def test_prompts_stand_side_by_side_with_differences_marked_and_answers_judged(p
     assert boxes[0]["y"] == boxes[1]["y"]
 
 
-def test_hostile_texts_stay_texts(page, folder):
+def test_hostile_texts_stay_texts_and_other_scripts_and_servers_are_refused(browser, folder):
+    page = browser.new_page()
+    page.goto((folder / "pairs.html").as_uri())
+    page.wait_for_selector("[data-ready]")
     assert "taken over" not in page.title().replace(HOSTILE, "")
     assert HOSTILE in page.locator(".pair-prompt").nth(1).inner_text()
     assert HOSTILE in page.locator(".pair-panel").last.inner_text()
@@ -274,20 +258,13 @@ def test_hostile_texts_stay_texts(page, folder):
     sources = page.evaluate("[...document.scripts].map(script => script.getAttribute('src'))")
     assert all(source is None or source.startswith("pairs/") for source in sources)
     assert sources.count(None) == 1
-
-
-def test_the_policy_of_the_page_refuses_other_scripts_and_servers(browser, folder):
-    page = browser.new_page()
-    page.goto((folder / "pairs.html").as_uri())
-    page.wait_for_selector("[data-ready]")
     page.evaluate("window.ran = false")
     page.evaluate(
         "() => { const own = document.createElement('script'); own.textContent = 'ran = true';"
         " document.head.append(own); }"
     )
     assert page.evaluate("window.ran") is False
-    refused = page.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
-    assert refused
+    assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
     page.close()
 
 
@@ -310,6 +287,12 @@ def test_the_keyboard_alone_finds_a_pair(page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert page.locator(".pair-readout").first.inner_text() == "e?: −1, premise1"
+
+
+def chosen(page: Page, place: str) -> list[str]:
+    """The parts of the addresses to which the links of a place lead."""
+    links = page.locator(f"{place} a").all()
+    return [str(link.get_attribute("href")).partition("#")[2] for link in links]
 
 
 def test_each_number_leads_to_its_pairs_and_back(page, folder):
@@ -337,17 +320,19 @@ def test_a_row_leads_to_the_pairs_by_its_own_number(page, folder):
     # A layer's number is no result, and names the cell.
     assert cells.nth(1).locator("a").count() == 1
     assert "sort" not in cells.nth(0).locator("a").get_attribute("href")
+    # A column for each model leads to the pairs of each.
+    verdicts = chosen(page, "#table-verdicts tbody")
+    assert [link.partition("&")[0] for link in verdicts] == ["model=m", "model=n"]
+    # A row's own value counts more than the table's; "same" is no factor that pairs differ in.
+    first, second = chosen(page, "#table-levels tbody")
+    assert first == "f.city=Paris&from=table-levels"
+    assert "f.city=Rome" in second
+    paris, b = chosen(page, "#table-columns tbody")
+    assert "f.city=Paris" in paris and "f.city" not in b
     cells.nth(1).locator("a").click()
     page.wait_for_selector("[data-ready]")
     assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
     assert page.get_by_label("answers", exact=True).input_value() == "right"
-
-
-def test_a_table_with_a_column_for_each_model_leads_to_the_pairs_of_each(page, folder):
-    page.goto((folder / "report.html").as_uri())
-    links = page.locator("#table-verdicts tbody a")
-    found = [link.get_attribute("href") for link in links.all()]
-    assert [link.partition("#")[2].partition("&")[0] for link in found] == ["model=m", "model=n"]
 
 
 @pytest.mark.slow
@@ -375,29 +360,16 @@ def test_each_cell_of_a_figure_leads_to_its_pairs(page, folder):
         assert page.get_by_label("sort by").input_value() == number
 
 
-def test_a_table_says_which_pairs_it_is_about(page, folder):
+def test_a_test_of_two_values_leads_to_the_pairs_of_both_and_a_fit_to_all(page, folder):
     page.goto((folder / "report.html").as_uri())
-
-    def chosen(table: str) -> list[str]:
-        links = page.locator(f"#table-{table} tbody a").all()
-        return [str(link.get_attribute("href")).partition("#")[2] for link in links]
-
-    # A row's own value counts more than the table's; "same" is no factor that pairs differ in.
-    first, second = chosen("levels")
-    assert first == "f.city=Paris&from=table-levels"
-    assert "f.city=Rome" in second
-    paris, b = chosen("columns")
-    assert "f.city=Paris" in paris and "f.city" not in b
-
-
-def chosen(page: Page, place: str) -> list[str | None]:
-    """The parts of the addresses to which the links of a place lead; None without a link."""
-    links = page.locator(f"{place} a").all()
-    return [str(link.get_attribute("href")).partition("#")[2] for link in links]
-
-
-def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):
-    page.goto((folder / "report.html").as_uri())
+    assert chosen(page, "#table-fit tbody") == ["f.city=Rome&from=table-fit"]
+    assert chosen(page, "#table-copied tbody") == []
+    copied = page.locator("#table-copied").inner_text()
+    assert re.findall(r"(\d+) numbers? ha.*: published", copied) == ["1"]
+    # Of this table, two numbers are about other prompts, and two were published.
+    said = page.locator("#table-by_city .files").inner_text()
+    assert re.findall(r"(\d+) numbers? ha", said) == ["2", "2"]
+    assert len(re.findall(r"\d+ numbers? ha[^\n]*?: published", said)) == 1
     both, known, other = chosen(page, "#table-tests tbody")
     assert both == "f.city=Rome&f.city=Paris&from=table-tests"
     assert known == "f.city=Rome&from=table-tests"
@@ -412,18 +384,6 @@ def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):
     choose(page, "city (cluster)", "Paris")
     assert listed(page) == ["2"] and page.url.count("f.city=") == 1
     assert city.locator("option").count() == 3
-
-
-def test_a_fit_leads_to_all_its_pairs_and_what_was_published_says_so(page, folder):
-    page.goto((folder / "report.html").as_uri())
-    assert chosen(page, "#table-fit tbody") == ["f.city=Rome&from=table-fit"]
-    assert chosen(page, "#table-copied tbody") == []
-    copied = page.locator("#table-copied").inner_text()
-    assert re.findall(r"(\d+) numbers? ha.*: published", copied) == ["1"]
-    # Of this table, two numbers are about other prompts, and two were published.
-    said = page.locator("#table-by_city .files").inner_text()
-    assert re.findall(r"(\d+) numbers? ha", said) == ["2", "2"]
-    assert len(re.findall(r"\d+ numbers? ha[^\n]*?: published", said)) == 1
 
 
 def test_points_and_bars_of_a_figure_lead_to_their_pairs(page, folder):

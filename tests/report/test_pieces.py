@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from interp.report import pieces as module
 from interp.report.browse import write_browser
-from interp.report.pairs import Bars, Browser, Grid, Number, Shaded, Table, Text, panel_data
+from interp.report.pairs import Bars, Browser, Grid, Number, Shaded, Table, Text
 from interp.report.pieces import links, number_code, pieces, plain_json, script
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import ANSWERS, PROMPTS
@@ -95,18 +95,21 @@ def letters(codes: str, width: int) -> list[int]:
     ]
 
 
-def test_the_index_and_the_columns_hold_what_the_tables_hold():
+def test_the_index_the_columns_and_the_links_hold_what_the_tables_hold():
     number = Number("effect", {"model": "m"}, {"1": -0.12345, "3": 9.0})
-    found = dict(pieces(plain(numbers=[number]), {"title": "Study"}))
+    prompts = PROMPTS.assign(who=["Anne", "Ben", "Ben", None])
+    found = dict(pieces(plain(prompts, numbers=[number]), {"title": "Study"}))
     index = found["index"]
     assert (index["pairs"], index["prompts"], index["sides"]) == (2, 4, ["a", "b"])
     assert index["models"] == ["m", "n"] and index["title"] == "Study"
-    m, n, city, effect = index["columns"]
+    m, n, city, who, effect = index["columns"]
     # Three bits for each side: right 1, wrong 2, not judged 3, no option 4, not asked 0.
     assert letters(found[m["piece"]]["codes"], m["width"]) == [1 + 2 * 8, 4 + 2 * 8]
     assert letters(found[n["piece"]]["codes"], n["width"]) == [1 + 2 * 8, 3]
     assert city["values"] == ["Paris", "Rome"] and not city["sided"]
     assert letters(found[city["piece"]]["codes"], 1) == [2, 1]
+    # A factor that differs within pairs has a code for each side.
+    assert who["sided"] and letters(found[who["piece"]]["codes"], 1) == [1, 2, 2, 0]
     codes = letters(found[effect["piece"]]["codes"], 3)
     assert list(map(decoded, codes)) == [-0.123, None]
     assert found["r0"] == [["1", "One?"], ["2", "Three?"]]
@@ -116,14 +119,12 @@ def test_the_index_and_the_columns_hold_what_the_tables_hold():
     assert [panel["kind"] for panel in first["panels"]] == ["shaded", "bars", "grid", "table"]
     assert first["panels"][1]["groups"][0]["values"] == [2, -0.1235]
     assert first["panels"][2]["values"] == [[1, None]]
-
-
-def test_a_factor_that_differs_within_pairs_has_a_code_for_each_side():
-    prompts = PROMPTS.assign(who=["Anne", "Ben", "Ben", None])
-    found = dict(pieces(plain(prompts), {}))
-    (who,) = [column for column in found["index"]["columns"] if column["name"] == "who"]
-    assert who["sided"]
-    assert letters(found[who["piece"]]["codes"], 1) == [1, 2, 2, 0]
+    for panel, data in zip(PANELS, first["panels"], strict=True):
+        assert json.loads(json.dumps(data, allow_nan=False)) == data
+        assert data["title"] == panel.title and data["of"] == dict(panel.of)
+    found = links(plain(), "pairs.html", {})
+    assert found["models"] == ["m", "n"] and found["sides"] == ["a", "b"]
+    assert found["factors"] == {"city": ["Rome", "Paris"]}
 
 
 def test_a_preview_ends_with_a_whole_word():
@@ -172,20 +173,14 @@ def test_a_click_on_a_large_run_reads_at_most_200_kilobytes(tmp_path):
     assert size["i"][0] + size["r"][0] + size["d"][0] < 200_000  # the first view
 
 
-def test_the_same_browser_is_written_again_byte_for_byte(tmp_path):
-    folders = [tmp_path / name for name in "ab"]
-    for folder in folders:
-        folder.mkdir()
-        names = write_browser(many(50), folder, title="Study", page="report.html")
+def test_a_browser_is_written_again_byte_for_byte_and_only_its_own_pieces_are_removed(tmp_path):
+    names, seen = [], []
+    for pairs in (300, 50, 50):
+        names = write_browser(many(pairs), tmp_path, title="Study", page="report.html")
+        seen.append({name: (tmp_path / name).read_bytes() for name in names})
     assert names[0] == "pairs.html" and "pairs/index.js" in names
-    first, second = ([(folder / name).read_bytes() for name in names] for folder in folders)
-    assert first == second
-
-
-def test_pieces_of_a_larger_run_are_removed_and_nothing_else_is(tmp_path):
-    write_browser(many(300), tmp_path, title="Study", page="report.html")
+    assert seen[1] == seen[2] and "pairs/d2.js" in seen[0]
     own = tmp_path / "pairs"
-    assert (own / "d2.js").exists()
     (own / "d9.js").write_text("a file of someone else")
     (own / "notes.js").write_text("interpPairs")
     names = write_browser(plain(), tmp_path, title="Study", page="report.html")
@@ -199,16 +194,3 @@ def test_of_many_numbers_the_largest_are_kept(monkeypatch):
     numbers = [Number(name, {}, {"1": value}) for name, value in sizes]
     found = links(plain(numbers=numbers), "pairs.html", {})
     assert [number["name"] for number in found["numbers"]] == ["y", "z"]
-
-
-def test_the_links_of_a_page_know_its_models_sides_and_values():
-    found = links(plain(), "pairs.html", {})
-    assert found["models"] == ["m", "n"] and found["sides"] == ["a", "b"]
-    assert found["factors"] == {"city": ["Rome", "Paris"]}
-
-
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
-def test_a_panel_is_data_that_json_holds(panel):
-    data = panel_data(panel)
-    assert json.loads(json.dumps(data, allow_nan=False)) == data
-    assert data["title"] == panel.title and data["of"] == dict(panel.of)

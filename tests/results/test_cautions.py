@@ -28,31 +28,19 @@ FACTS = {"m": ModelFacts("float32", "You are Bo.")}
 def constant(name="m"):
     """Answers to prompts: the negative option each time."""
     prompts = some_prompts(PAIRS)
+    shares = {"No": 0.9, "False": 0.9}
     rows = [
-        {
-            "model": name,
-            "prompt_id": own.id,
-            "answer": next(one.name for one in own.answer.options if one.name in ("No", "False")),
-            "error": "",
-            "predicted_token": "",
-        }
-        for own in prompts
-    ]
-    answers = pd.DataFrame(rows)
-    gold = prompts.to_frame().set_index("prompt_id")["gold"]
-    answers["correct"] = answers["answer"] == answers["prompt_id"].map(gold)
-    options = pd.DataFrame(
-        {
-            "model": name,
-            "prompt_id": own.id,
-            "option": option.name,
-            "probability": share,
-            "relative_probability": share,
-        }
+        (own.id, option.name, shares.get(option.name, 0.1))
         for own in prompts
         for option in own.answer.options
-        for share in [0.9 if option.name in ("No", "False") else 0.1]
-    )
+    ]
+    options = pd.DataFrame(rows, columns=["prompt_id", "option", "probability"])
+    options = options.assign(model=name, relative_probability=options["probability"])
+    answers = options.loc[options["probability"] > 0.5, ["model", "prompt_id", "option"]]
+    answers = answers.rename(columns={"option": "answer"}).reset_index(drop=True)
+    gold = prompts.to_frame().set_index("prompt_id")["gold"]
+    right = answers["answer"] == answers["prompt_id"].map(gold)
+    answers = answers.assign(error="", predicted_token="", correct=right)
     tables = {"answers": answers, "option_probabilities": options}
     return Scores(InMemory(Evaluate(), prompts, tables, FACTS))
 
@@ -62,11 +50,12 @@ def test_a_page_quotes_no_accuracy_of_a_model_that_does_not_read():
     assert [own.kind for own in scores.cautions] == [CONSTANT, SYSTEM_PROMPT]
     first = scores.glance()
     assert first.cautions == scores.cautions
-    assert (
-        first.items[0].frame["value"].isna().all()
-        and scores.opening().numbers["value"].notna().all()
-    )
+    assert first.items[0].frame["value"].isna().all()
+    assert scores.opening().numbers["value"].notna().all()
     assert not [line for line in first.sentences if "accuracy" in line]
+    html = constant("<b>")._repr_html_()
+    assert html.index("Read first") < html.index("<table")
+    assert "<b>:" not in html and "&lt;b&gt;:" in html
 
 
 @pytest.mark.parametrize("outside, lines", [(PAIRS * 2, 1), (1, 1), (0, 0)])
@@ -81,31 +70,17 @@ def test_the_share_of_replies_outside_the_options_is_printed_once(outside, lines
     assert ("option" in notes) == (outside == 1)
 
 
-def test_a_notebook_shows_cautions_before_the_table():
-    html = constant("<b>")._repr_html_()
-    assert html.index("Read first") < html.index("<table")
-    assert "<b>:" not in html and "&lt;b&gt;:" in html
-
-
-@pytest.fixture
-def folder(tmp_path):
+def test_a_run_keeps_its_cautions_and_records_without_the_new_fields_are_read(tmp_path):
     run = Run.open(tmp_path / "run", some_prompts(3), Evaluate())
     run.measure(bind(Evaluate(), tiny_model("llama")))
-    return run.folder
-
-
-def test_a_run_keeps_its_cautions(folder):
-    finish(folder, Evaluate)
-    record = json.loads((folder / "run.json").read_text())
+    finish(run.folder, Evaluate)
+    record = json.loads((run.folder / "run.json").read_text())
     kept = record["summary"]["tiny llama"]["cautions"]
     assert kept[-1]["kind"] == UNTESTED and kept[-1]["numbers"]["units"] <= 3
-
-
-def test_records_of_models_without_the_new_fields_are_read(folder):
     new = ("own_system_prompt", "logit_spacing", "replies")
-    (file,) = (folder / "models").glob("*.json")
+    (file,) = (run.folder / "models").glob("*.json")
     edited(file, lambda record: [record.pop(name) for name in new])
-    facts = Scores.of(RunFolder.read(folder)).measured.facts()
+    facts = Scores.of(RunFolder.read(run.folder)).measured.facts()
     assert facts == {"tiny llama": ModelFacts("float32")}
 
 

@@ -15,54 +15,43 @@ def patches(organism, prompts) -> interp.Patches:
     )
 
 
-def test_attributions_show_their_table_and_the_first_pair(attributions):
+def test_attributions_show_their_table_and_the_first_pair(attributions, organism, prompts):
     html = attributions._repr_html_()
     assert "organism/" in html
     assert "paired accuracy" in html
     assert html.count('<div class="heat-map">') == 2
     assert "<script" not in html
-
-
-def test_without_token_scores_there_is_the_table_alone(organism, prompts):
-    html = interp.attribute(organism, prompts[:2])._repr_html_()
-    assert "geometric" in html
-    assert "heat-map" not in html
+    alone = interp.attribute(organism, prompts[:2])  # without token scores
+    html = alone._repr_html_()
+    assert "geometric" in html and "heat-map" not in html
+    with pytest.raises(interp.UserError, match="keep_tokens=True"):
+        alone.heat_map()
 
 
 def test_scores_show_their_accuracies(organism, prompts):
-    scores = interp.evaluate(organism, prompts[:4])
-    assert "rulebreaker accuracy" in scores._repr_html_()
+    scores = interp.evaluate(interp.Model(HOSTILE, organism.hf, organism.tokenizer), prompts[:4])
+    html = scores._repr_html_()
+    assert "rulebreaker accuracy" in html and "<script" not in html
     assert scores.summary()["prompts"].tolist() == [4]
     assert scores.prompts["prompt_id"].tolist() == [prompt.id for prompt in prompts[:4]]
 
 
-@pytest.mark.parametrize(
-    "measure", [interp.evaluate, interp.effects, interp.activations, interp.attribute]
-)
+@pytest.mark.parametrize("measure", [interp.effects, interp.attribute])
 def test_a_notebook_shows_the_figure_of_any_result(organism, prompts, measure):
-    figure = measure(organism, prompts[:4]).plot()
-    bundle, _ = DisplayFormatter().format(figure)
+    bundle, _ = DisplayFormatter().format(measure(organism, prompts[:4]).plot())
     assert bundle["image/png"][:4] == b"\x89PNG"
 
 
-def test_the_figure_of_scores_shows_their_accuracies(organism, prompts):
+def test_figures_show_accuracies_and_norms(organism, prompts):
     scores = interp.evaluate(organism, prompts)
     (axes,) = scores.plot().axes
     drawn = {round(float(x), 6) for dots in axes.collections for x, _ in dots.get_offsets()}
     drawn |= {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
     assert {round(float(value), 6) for value in scores.opening().numbers["value"]} <= drawn
-
-
-def test_norms_are_those_of_the_vectors(organism, prompts):
     read = interp.activations(organism, prompts[:2], sites=("resid_post",), layers=(1,))
     (line,) = read.plot().axes[0].lines
     vectors = np.stack(read.table("activation_vectors")["vector"].to_list())
     assert line.get_ydata() == pytest.approx(np.sqrt((vectors**2).sum(1)).mean())
-
-
-def test_html_in_a_model_name_is_escaped(organism, prompts):
-    model = interp.Model(HOSTILE, organism.hf, organism.tokenizer)
-    assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()
 
 
 def test_the_heat_map_of_any_pair(attributions):
@@ -74,14 +63,9 @@ def test_the_heat_map_of_any_pair(attributions):
     assert html.count('class="token"') == tokens
     assert html != attributions.heat_map(first, method="attention").html
     assert attributions.heat_map().html.count('<div class="heat-map">') == 2
-
-
-def test_what_has_no_heat_map_is_refused(organism, prompts, attributions):
     for unknown in ({"pair": "x"}, {"model": "x"}, {"method": "x"}):
         with pytest.raises(interp.UserError, match="'x'"):
             attributions.heat_map(**unknown)
-    with pytest.raises(interp.UserError, match="keep_tokens=True"):
-        interp.attribute(organism, prompts[:2]).heat_map()
 
 
 def test_several_models_have_their_own_heat_maps(organism, prompts):
@@ -161,10 +145,12 @@ def test_tokens_of_one_pair(organism, prompts, patches):
         patches.plot_tokens()
 
 
-def test_patches_show_a_table_for_each_site(patches):
+def test_patches_show_a_table_for_each_site(attributions, patches):
     html = patches._repr_html_()
     assert html.count('class="table-box"') >= 2
     assert "attn_out" in html
+    assert repr(patches).startswith("Patches(prompts: 24 rows, pairs: ")
+    assert repr(attributions).startswith("Attributions(prompts: 4 rows, answers: 4 rows, ")
 
 
 @pytest.mark.slow
@@ -188,6 +174,6 @@ def test_a_measurement_without_a_table_says_so(organism, prompts):
         texts.table("answers")
 
 
-def test_the_text_of_a_result_is_one_line(attributions, patches):
-    assert repr(attributions).startswith("Attributions(prompts: 4 rows, answers: 4 rows, ")
-    assert repr(patches).startswith("Patches(prompts: 24 rows, pairs: ")
+def test_html_in_a_model_name_is_escaped(organism, prompts):
+    model = interp.Model(HOSTILE, organism.hf, organism.tokenizer)
+    assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()

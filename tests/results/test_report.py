@@ -23,10 +23,20 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_report_command_renders_a_run(folder, capsys):
+def test_the_report_command_renders_a_run_beside_it_or_in_one_file(folder, tmp_path, capsys):
+    before = sorted(folder.rglob("*"))
+    assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
+    assert sorted(folder.rglob("*")) == before
+    page = (tmp_path / "mail.html").read_text()
+    assert "data:text/csv;base64," in page and 'href="tables/' not in page
+    header = re.sub("<[^>]+>", "", page.partition("</header>")[0])
+    assert "interp attribute --limit 12" in header
+    hostile = "<script>alert(1)</script>"
+    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
     assert main(["report", str(folder)]) == 0
     assert "report written to" in capsys.readouterr().err
     page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
     assert DEFAULT in page
     assert (folder / "tables" / "attribution_table.csv").exists()
     assert page.count('class="heat-map"') == 1  # a typical pair
@@ -73,28 +83,6 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert re.match(rf"Paired accuracy .*\b{accuracy:.2f} \[", report.glance.sentences[0])
 
 
-@pytest.mark.slow
-def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
-    before = sorted(folder.rglob("*"))
-    assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
-    assert sorted(folder.rglob("*")) == before
-    page = (tmp_path / "mail.html").read_text()
-    assert "data:text/csv;base64," in page
-    assert 'href="tables/' not in page
-    header = re.sub("<[^>]+>", "", page.partition("</header>")[0])
-    assert "interp attribute --limit 12" in header
-
-
-@pytest.mark.slow
-def test_a_model_name_that_holds_html_is_escaped(folder):
-    hostile = "<script>alert(1)</script>"
-    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
-    assert main(["report", str(folder)]) == 0
-    page = (folder / "report.html").read_text()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert" in page
-
-
 def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, capsys):
     # Asked plainly, a model that knows conversations only says something else.
     options = ["--limit", "4", "--device", "cpu", "--no-chat-template", "--out", str(tmp_path)]
@@ -108,22 +96,20 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert main(["report", str(tmp_path)]) == 0
     assert note in (tmp_path / "report.html").read_text()
     (record,) = RunFolder.read(tmp_path).models().values()
-    assert record.chat == {
-        "template": False,
-        "system": None,
-        "date": "2024-07-26",
-        "before": "",
-        "after": "",
-        "answer_opening": "",
-        "direct": "",
-        "end_of_thought": None,
-        "options": {},
-        "thinking": "off",
-        "templated": False,
-    }
+    assert (record.chat["template"], record.chat["templated"]) == (False, False)
     data = tmp_path / "pairs.csv"
     data.write_text("pair,side\n")
     assert main(["report", str(tmp_path), "--out", str(data)]) == 2
     assert re.search("page; ", capsys.readouterr().err)
     assert data.read_text() == "pair,side\n"
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
+
+
+@pytest.mark.slow
+def test_a_model_name_that_holds_html_is_escaped(folder):
+    hostile = "<script>alert(1)</script>"
+    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page

@@ -21,16 +21,16 @@ from interp.analysis.cautions.sample import HALF
 from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import FORCED, FREE
 from interp.console import echo
-from interp.errors import UserError
+from interp.errors import UserError, visible
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
-from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
 from interp.report.page import FigureItem, Report, TableItem
-from interp.report.pairs import Browser
+from interp.report.pairs import Bars, Browser, Panel, Shaded, Text, by_pair, with_sides
 from interp.results.given import JUDGED
+from interp.results.measured import ResultTables
 from interp.results.result import Result, chosen
 from interp.statistics.summaries import effective_number
 
@@ -259,3 +259,43 @@ class Completions(Answered):
 
     def _note(self) -> str:
         return self._note_alone()
+
+
+_OPTIONS = "Summed probability of the texts or first tokens with which an answer may begin."
+
+
+def option_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The probability of each option, as bars for each side; none if options were not read."""
+    if "option_probabilities" not in measured.names():
+        return
+    columns = ["model", "prompt_id", "option", "probability"]
+    rows = measured.table("option_probabilities", columns, prompts=prompts["prompt_id"])
+    for pair, labels, options in by_pair(with_sides(rows, prompts), ["model"]):
+        groups = {
+            str(side): list(zip(each["option"], each["probability"], strict=True))
+            for side, each in options.groupby("side", sort=False)
+        }
+        yield pair, Bars("Probabilities of the options", labels, groups, note=_OPTIONS)
+
+
+def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The texts that models generated, and their thoughts, if any."""
+    ids = prompts["prompt_id"]
+    rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
+    for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
+        texts = [
+            Text(str(side), [visible(text) if isinstance(text, str) else ""], [float("nan")])
+            for side, text in zip(own["side"], own["completion"], strict=True)
+        ]
+        yield pair, Shaded("Generated text", labels, texts)
+    if "thoughts" not in measured.names():
+        return
+    columns = ["model", "prompt_id", "draw", "before", "sentences", "after"]
+    thoughts = measured.table("thoughts", columns, prompts=ids)
+    for pair, labels, own in by_pair(with_sides(thoughts, prompts), ["model", "draw"]):
+        texts = [
+            Text(str(row["side"]), pieces, [float("nan")] * len(pieces))
+            for row in own.dropna(subset="sentences").to_dict("records")
+            if (pieces := [own for own in (row["before"], *row["sentences"], row["after"]) if own])
+        ]
+        yield pair, Shaded("Thought", labels, texts)

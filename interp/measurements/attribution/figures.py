@@ -3,7 +3,6 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.prompts.prompt_set import Decisive
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.style import QUIET, distinct, panel_a_model
 from interp.report.formatting import segment_label
@@ -20,12 +19,6 @@ def segment_shares(table: pd.DataFrame) -> Axes:
         ax.tick_params(axis="x", labelrotation=90, labelsize=8)
 
     return panel_a_model(named, draw)
-
-
-def decisive_title(decisive: Decisive | None) -> str:
-    """The title of `decisive_segments` and of the table that it shows."""
-    what = "deciding segments" if decisive is None else segment_label(decisive.factor)
-    return f"Do attributions find the {what}?"
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:

@@ -11,15 +11,10 @@ from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.estimates.declared import Largest, Table
 from interp.estimates.shown import Estimated
-from interp.measurements.answers.panels import option_panels
-from interp.measurements.answers.show import Answered
+from interp.measurements.answers.show import Answered, option_panels
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.example import attribution_panels, typical_pair
-from interp.measurements.attribution.ratios import (
-    RATIOS,
-    attribution_table,
-    ratio_trials,
-)
+from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_trials
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
     RATIO_COLUMNS,
@@ -33,7 +28,7 @@ from interp.measurements.attribution.segments import (
     with_whole_thoughts,
 )
 from interp.prompts.thought import is_part
-from interp.report.formatting import ratio_title
+from interp.report.formatting import ratio_title, segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, TableItem
@@ -206,14 +201,14 @@ class Attributions(Answered):
         if len(self._largest):
             title = "Which segment has the largest score?"
             yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
-        premises = self.finds()
-        if len(premises):
-            from interp.measurements.attribution.figures import decisive_segments, decisive_title
+        decisive, premises = self.measured.about.decisive, self.finds()
+        if decisive is not None and len(premises):
+            from interp.measurements.attribution.figures import decisive_segments
 
             cluster = self.cluster or "pair_id"
             clusters = self.prompts[["prompt_id", cluster]]
             table = decisive_table(premises.merge(clusters, on="prompt_id"), cluster)
-            title = decisive_title(self.measured.about.decisive)
+            title = f"Do attributions find the {segment_label(decisive.factor)}?"
             note = f"Intervals are clustered: prompts with the same {cluster} form one cluster."
             draw = partial(decisive_segments, table)
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")

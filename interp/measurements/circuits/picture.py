@@ -113,17 +113,16 @@ def _places(
 ) -> tuple[dict[str, tuple[float, float]], list[tuple[str, float]], tuple[float, float]]:
     """Positions of components, row labels with their heights, and the picture's size."""
     by_row: dict[tuple[int, str], list[str]] = {}
-    for node in dict.fromkeys(nodes):
-        by_row.setdefault(_row(node), []).append(node)
+    for node in sorted(set(nodes), key=_parsed):
+        by_row.setdefault(_parsed(node)[0], []).append(node)
     keys = sorted(by_row, key=lambda key: (key[0], ("input", *_ROWS, "logits").index(key[1])))
     places, labels = {}, []
     height = _ROW * len(keys)
     width = max(_WIDTH, _MARGIN + _NODE_WIDTH * max(map(len, by_row.values())))
     for number, key in enumerate(keys):
         y = height - _ROW * (number + 0.5)
-        members = sorted(by_row[key], key=_number)
-        step = (width - _MARGIN) / len(members)
-        for place, node in enumerate(members):
+        step = (width - _MARGIN) / len(by_row[key])
+        for place, node in enumerate(by_row[key]):
             places[node] = (_MARGIN + step * (place + 0.5), y)
         if key[1] in _ROWS:
             what = {"kv": "keys, values", "h": "heads", "m": "MLP"}[key[1]]
@@ -131,24 +130,20 @@ def _places(
     return places, labels, (width, height)
 
 
-def _row(node: str) -> tuple[int, str]:
+def _parsed(node: str) -> tuple[tuple[int, str], int]:
+    """The layer and row of a component, and its number in that row."""
     found = _NODE.fullmatch(node)
     if found is not None:
-        return int(found["layer"]), found["kind"]
+        return (int(found["layer"]), found["kind"]), int(found["head"])
     if node[0] == "m":
-        return int(node[1:]), "m"
-    return (-1, "input") if node == "input" else (1_000_000, "logits")
-
-
-def _number(node: str) -> int:
-    found = _NODE.fullmatch(node)
-    return 0 if found is None else int(found["head"])
+        return (int(node[1:]), "m"), 0
+    return ((-1, "input") if node == "input" else (1_000_000, "logits")), 0
 
 
 def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[tuple[str, str]]:
     """Pairs of a key-value head and a head that reads it, both in the picture."""
     for kv in (node for node in places if ".kv" in node):
-        layer, first = kv.partition(".")[0], _number(kv) * group
+        layer, first = kv.partition(".")[0], _parsed(kv)[1] * group
         for head in (f"{layer}.h{number}" for number in range(first, first + group)):
             if head in places:
                 yield kv, head

@@ -9,11 +9,14 @@ deviation over donors are stored, together with the value of every coalition S.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
+from interp.attribution.attributor import build
 from interp.attribution.games import (
     MOST_SEGMENTS,
     Coalitions,
@@ -22,9 +25,9 @@ from interp.attribution.games import (
     leave_one_out,
     shapley_values,
 )
+from interp.attribution.registry import check_by_coalitions
 from interp.choices import UNCHANGED
 from interp.errors import UserError
-from interp.measurements.effects.context import by_coalitions, scores_of
 from interp.measurements.specs import Effects
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
@@ -36,6 +39,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
 from interp.scoring.served import Server
 from interp.scoring.shared_prefix import read_all
+from interp.statistics.summaries import grouped
 from interp.tables import Row
 
 Logits = Mapping[str, float]
@@ -213,3 +217,64 @@ def _over_donors(column: str, effects: Values) -> Row:
     """The mean and, for two or more donors, the sample standard deviation."""
     spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
     return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
+
+
+COLUMNS = ["model", "prompt_id", "method", "segment", "score"]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The values of all coalitions of a prompt's segments."""
+
+    segments: tuple[str, ...]
+    known: Values
+
+    def values(self, coalitions: Sequence[int] | None = None) -> Values:
+        """The values of the given coalitions (by default, of all)."""
+        return self.known if coalitions is None else self.known[list(coalitions)]
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    seed: str
+    game: _Measured
+
+
+def by_coalitions(methods: Sequence[str]) -> Mapping[str, Any]:
+    """Methods of context attribution, by label: each takes a `Played` prompt.
+
+    Raises:
+        UserError: a method is unknown, or reads more of a model than values of coalitions.
+    """
+    for name in methods:
+        check_by_coalitions(name)
+    return {name: build(name, None) for name in methods}
+
+
+def scores_of(
+    methods: Mapping[str, Any], prompt_id: str, segments: Sequence[str], values: Values
+) -> Iterator[tuple[str, str, float]]:
+    """The score of each segment of a prompt: method, segment and score in logits.
+
+    `prompt_id` seeds methods that draw coalitions; `values` are means over donors (coalition,).
+    """
+    prompt = _Prompt(prompt_id, _Measured(tuple(segments), values))
+    for name, method in methods.items():
+        for segment, score in method.attribute(prompt).scores.items():
+            yield name, segment, score
+
+
+def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
+    """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`)."""
+    built = by_coalitions(methods)
+    found = []
+    for part in parts:
+        for of, rows in grouped(part[part["donor_kind"] == "instance"], ["model", "prompt_id"]):
+            ordered = rows.sort_values("coalition")
+            means = np.array(ordered["values"].tolist(), dtype=np.float64).mean(1)
+            key = str(of["model"]), str(of["prompt_id"])
+            found += [
+                (*key, *own)
+                for own in scores_of(built, key[1], list(ordered["segments"].iloc[0]), means)
+            ]
+    return pd.DataFrame(found, columns=COLUMNS)

@@ -22,11 +22,9 @@ from interp.statistics.summaries import weighted_sd
 
 EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
-EFFECT_COLUMNS = [
-    *EFFECT_KEY,
-    "prompt_id",
-    *("shapley", "leave_one_out", "interaction", "note", "error"),
-]
+_MEANS = ["shapley", "leave_one_out", "interaction"]
+
+EFFECT_COLUMNS = [*EFFECT_KEY, "prompt_id", *_MEANS, "note", "error"]
 """Columns of the segment_effects table that its summaries use."""
 
 
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SUPPORTS = "positive: the segment supports the answer"
-
-_MEANS = ("shapley", "leave_one_out", "interaction")
 
 SEGMENTS = Table(
     name="segment_effect_table",
@@ -208,7 +204,7 @@ class SegmentEffects(Result):
             UserError: a method is unknown, or reads more than values of coalitions.
         """
         # This imports torch.
-        from interp.measurements.effects.context import context_scores
+        from interp.measurements.effects.measure import context_scores
 
         parts = self.measured.parts("coalition_values")
         return context_scores(parts, methods or ("context_cite",))
@@ -240,19 +236,14 @@ def _bars(rows: pd.DataFrame) -> "Axes":
     return ax
 
 
-_ABOUT = [
-    *("model", "donor_kind", "segment", "other_segment"),
-    *("prompt_id", "answer", "other_answer", "error"),
-]
-_MEASURES = ["shapley", "leave_one_out", "interaction"]
+_ABOUT = [*EFFECT_KEY, "prompt_id", "answer", "other_answer", "error"]
 
 
 def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The effects of a pair's segments, as bars for each side, by model, donors and measure."""
-    columns = [*_ABOUT, *_MEASURES]
-    rows = measured.table("segment_effects", columns, prompts=prompts["prompt_id"])
+    rows = measured.table("segment_effects", [*_ABOUT, *_MEANS], prompts=prompts["prompt_id"])
     rows = rows[rows["error"] == ""].fillna({"other_segment": ""})
-    rows = rows.melt(_ABOUT, _MEASURES, "measure").dropna(subset="value")
+    rows = rows.melt(_ABOUT, _MEANS, "measure").dropna(subset="value")
     contrast = " of " + rows["answer"] + " minus " + rows["other_answer"]
     rows = rows.assign(contrast=contrast, said=", answered " + rows["answer"])
     yield from _side_bars("Effects of segments", rows, prompts, ["model", "donor_kind", "measure"])

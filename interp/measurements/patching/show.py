@@ -16,12 +16,7 @@ from interp.estimates.shown import Estimated
 from interp.measurements.pairs import PairResult
 from interp.measurements.patching.guarantee import guarantee_items, table_item
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
-from interp.measurements.patching.tables import (
-    EFFECTS,
-    SHARED,
-    effect_trials,
-    verification_table,
-)
+from interp.measurements.patching.tables import EFFECTS, SHARED, effect_trials, verification_table
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Grid, Panel, Table

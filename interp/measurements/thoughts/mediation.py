@@ -6,12 +6,7 @@ import numpy as np
 import pandas as pd
 
 from interp.statistics.means import cluster_mean
-from interp.statistics.mediation import (
-    EFFECTS,
-    cluster_ratio,
-    effects_of_draws,
-    product_of_means,
-)
+from interp.statistics.mediation import EFFECTS, cluster_ratio, effects_of_draws, product_of_means
 from interp.statistics.summaries import grouped
 
 ANSWERS = ("own", "changed", "own_under_other", "changed_under_other")

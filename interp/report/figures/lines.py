@@ -104,13 +104,7 @@ def heat_map(
 
 
 def matrix(
-    table: pd.DataFrame,
-    *,
-    x: str,
-    y: str,
-    value: str,
-    n: str,
-    interval: Interval | None = None,
+    table: pd.DataFrame, *, x: str, y: str, value: str, n: str, interval: Interval | None = None
 ) -> Axes:
     """A grid of shares from 0 to 1, each shown in its cell above its interval, if columns are few.
 

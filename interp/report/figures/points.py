@@ -18,7 +18,6 @@ from interp.report.figures.style import (
     distinct,
     house_style,
     interval_errors,
-    jitter,
     look,
     mark_points,
     new_axes,
@@ -128,7 +127,9 @@ def cluster_points(
         for index, group in enumerate(groups):
             shift, style = (index - (len(groups) - 1) / 2) * step, look(index)
             dots = points[points[hue] == group]
-            heights = positions(dots[y], names) + shift + jitter(len(dots), 0.16)
+            # Random shifts that are identical in every run.
+            apart = np.random.default_rng(0).uniform(-0.16, 0.16, len(dots))
+            heights = positions(dots[y], names) + shift + apart
             _mark_dots(ax, dots, dots[x], heights, series=len(groups) + index, number=x)
             ax.scatter(
                 dots[x],

@@ -251,11 +251,6 @@ def say_if_nothing_is_shown(ax: Axes, rows: pd.DataFrame, interval: Interval, of
         ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), sentence])))
 
 
-def jitter(points: int, reach: float) -> NDArray[np.float64]:
-    """Random shifts that are identical in every run."""
-    return np.random.default_rng(0).uniform(-reach, reach, points)
-
-
 def wrapped(name: object, letters: int = _NAME) -> str:
     """A name on up to four lines, broken after "/", "-", "_" or a space, or within a long part."""
     lines: list[str] = []

@@ -30,30 +30,23 @@ TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
 
 HIDDEN = 32
 
+
 BY_HAND = {
-    "llama": {
-        "attn_out": ("self_attn", "out"),
-        "mlp_out": ("mlp", "out"),
-        "resid_mid": ("post_attention_layernorm", "in"),
-        "z": ("self_attn.o_proj", "in"),
-        "q": ("self_attn.q_proj", "out"),
-        "k": ("self_attn.k_proj", "out"),
-        "v": ("self_attn.v_proj", "out"),
-    },
-    "gemma2": {
-        "attn_out": ("post_attention_layernorm", "out"),
-        "mlp_out": ("post_feedforward_layernorm", "out"),
-        "resid_mid": ("pre_feedforward_layernorm", "in"),
-        "z": ("self_attn.o_proj", "in"),
-        "v": ("self_attn.v_proj", "out"),
-    },
-    "gpt2": {
-        "attn_out": ("attn", "out"),
-        "mlp_out": ("mlp", "out"),
-        "resid_mid": ("ln_2", "in"),
-        "z": ("attn.c_proj", "in"),
-        "v": ("attn.c_attn", "out"),
-    },
+    **{("llama", site): (f"self_attn.{site}_proj", "out") for site in ("q", "k", "v")},
+    ("llama", "attn_out"): ("self_attn", "out"),
+    ("llama", "mlp_out"): ("mlp", "out"),
+    ("llama", "resid_mid"): ("post_attention_layernorm", "in"),
+    ("llama", "z"): ("self_attn.o_proj", "in"),
+    ("gemma2", "attn_out"): ("post_attention_layernorm", "out"),
+    ("gemma2", "mlp_out"): ("post_feedforward_layernorm", "out"),
+    ("gemma2", "resid_mid"): ("pre_feedforward_layernorm", "in"),
+    ("gemma2", "z"): ("self_attn.o_proj", "in"),
+    ("gemma2", "v"): ("self_attn.v_proj", "out"),
+    ("gpt2", "attn_out"): ("attn", "out"),
+    ("gpt2", "mlp_out"): ("mlp", "out"),
+    ("gpt2", "resid_mid"): ("ln_2", "in"),
+    ("gpt2", "z"): ("attn.c_proj", "in"),
+    ("gpt2", "v"): ("attn.c_attn", "out"),
 }
 """Of some architectures: the module of a layer that holds a site, and which end of it."""
 
@@ -102,13 +95,11 @@ def test_the_residual_stream_is_the_hidden_states_of_transformers(kind, prompts)
             np.testing.assert_allclose(after, hidden[layer + 1], **TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("kind", "site"), [(kind, site) for kind, sites in BY_HAND.items() for site in sites]
-)
+@pytest.mark.parametrize(("kind", "site"), BY_HAND)
 def test_every_site_is_what_a_plain_hook_sees(kind, site, prompts):
     model = tiny_model(kind)
     tables = read(model, prompts[:6], sites=(site,), roles=("all",), tokens="all")
-    path, end = BY_HAND[kind][site]
+    path, end = BY_HAND[kind, site]
     for layer, own in enumerate(layer.module for layer in model.layers):
         for tokenized in tokenize(model, prompts[:6]):
             theirs = seen(model, own.get_submodule(path), end, tokenized.token_ids)
@@ -150,12 +141,6 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
     assert set(both["activation_vectors"]["group"]) == {"pooled"}
 
 
-@pytest.mark.parametrize("kind", ["t5", "bart"])
-def test_a_text_to_text_model_is_refused_with_what_works(kind):
-    with pytest.raises(UserError, match=rf"text-to-text model.*'{kind}'.*--methods input_gradient"):
-        bind(Activations(), text_to_text(kind))
-
-
 def test_a_site_that_an_architecture_computes_otherwise_is_refused(prompts, monkeypatch):
     model = other_model("glm4")
     new = interp.Model("new", model.hf, model.tokenizer)
@@ -183,7 +168,7 @@ def test_the_last_token_of_a_segment_is_what_probes_read(prompts):
     pd.testing.assert_frame_equal(ours["answers"], interp.evaluate(model, prompts).to_frame())
 
 
-def test_the_mean_is_that_of_all_tokens(prompts):
+def test_the_mean_is_that_of_all_tokens_each_of_which_says_where_it_is_from(prompts):
     model = tiny_model("llama")
     names = ("premise1", "premise2_entity_b", "all")
     prompts = [prompt for prompt in prompts if prompt.factors["rule"] == "mt"]
@@ -200,20 +185,15 @@ def test_the_mean_is_that_of_all_tokens(prompts):
         np.testing.assert_allclose(found.loc[place, "vector"], expected, rtol=1e-4, atol=1e-6)
     several = mean[mean["tokens"] > 1]
     assert several[["position", "token", "segment", "role"]].isna().all(axis=None)
-
-
-def test_each_vector_says_where_it_is_from(prompts):
-    model = tiny_model("llama")
-    options = {"roles": ("template", "premise1"), "tokens": "all", "layers": (0,)}
-    rows = read(model, prompts, **options)["activation_vectors"]
     by_id = {tokenized.prompt.id: tokenized for tokenized in tokenize(model, prompts)}
-    for row in rows.itertuples():
+    for row in every.itertuples():
         tokenized = by_id[row.prompt_id]
-        assert row.segment == row.group == token_segments(tokenized)[row.position]
+        assert row.segment == token_segments(tokenized)[row.position]
         assert row.role == token_roles(tokenized)[row.position]
+        assert row.group in ("all", row.segment, row.role)
         token = model.tokenizer.decode([tokenized.token_ids[row.position]])
-        assert (row.token, row.tokens, row.site, row.layer) == (token, 1, "resid_post", 0)
-    assert "last" in set(rows["role"])
+        assert (row.token, row.tokens, row.site, row.layer) == (token, 1, "resid_post", 1)
+    assert "last" in set(every["role"])
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
@@ -250,7 +230,7 @@ def test_a_site_that_the_pass_does_not_reach_is_refused(prompts):
         measurement(prompts[:2])
 
 
-def test_a_prompt_that_lacks_a_role_has_no_vector_of_it(prompts):
+def test_a_prompt_that_lacks_a_role_or_has_an_error_has_no_vector(prompts):
     """Premise 2 names the city in one rule and the country in the other."""
     role = "premise2_entity_b"
     for tokens in ("last", "mean", "all"):
@@ -262,6 +242,11 @@ def test_a_prompt_that_lacks_a_role_has_no_vector_of_it(prompts):
     tables = read(tiny_model("llama"), without, roles=(role,), sites=("k",))
     assert tables["activation_vectors"].empty
     assert len(tables["answers"]) == len(without)
+    first, second = prompts[:2]
+    model, broken = broken_by(first, second)
+    tables = read(model, [first, broken, second])
+    assert tables["answers"]["error"].tolist() == ["", "non-finite", ""]
+    assert set(tables["activation_vectors"]["prompt_id"]) == {first.id, second.id}
 
 
 @pytest.mark.parametrize(
@@ -270,29 +255,21 @@ def test_a_prompt_that_lacks_a_role_has_no_vector_of_it(prompts):
         ({"sites": ("pattern",)}, "pattern"),
         ({"sites": ()}, r"site.*resid_pre, resid_mid"),
         ({"roles": ()}, r"role.*roles"),
+        ({"roles": ("premis2",)}, r"'premis2'.*premise2\b"),
         ({"tokens": "first"}, r"'first'.*last, mean, all\b"),
         ({"layers": (-1,)}, r"layers.*-1\b.*\b0\b"),
+        ({"layers": (0, 2)}, r"layer 2\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_what_no_prompt_or_no_model_has_is_refused(options, message, prompts):
     with pytest.raises(UserError, match=message):
-        Activations(**options)
+        interp.activations(tiny_model("llama"), prompts, **options)
 
 
-def test_what_no_prompt_or_no_model_has_is_refused(prompts):
-    with pytest.raises(UserError, match=r"'premis2'.*premise2\b"):
-        Activations(roles=("premis2",)).arranged(prompts)
-    assert Activations(roles=("all", "last", "premise2_entity_b")).arranged(prompts) is prompts
-    with pytest.raises(UserError, match=r"layer 2\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"):
-        bind(Activations(layers=(0, 2)), tiny_model("llama"))
-
-
-def test_a_prompt_with_an_error_has_no_vectors():
-    first, second = list(some_prompts(2))[:2]
-    model, broken = broken_by(first, second)
-    tables = collect(bind(Activations(), model), [first, broken, second])
-    assert tables["answers"]["error"].tolist() == ["", "non-finite", ""]
-    assert set(tables["activation_vectors"]["prompt_id"]) == {first.id, second.id}
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_a_text_to_text_model_is_refused_with_what_works(kind):
+    with pytest.raises(UserError, match=rf"text-to-text model.*'{kind}'.*--methods input_gradient"):
+        bind(Activations(), text_to_text(kind))
 
 
 @pytest.mark.parametrize("kind", ["granite", "minicpm3", "gemma3_text", "cohere"])

@@ -1,6 +1,7 @@
 """Measured changes of prompts equal the same prompts, measured as they are."""
 
 import dataclasses
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -35,12 +36,10 @@ def test_changed_prompts_are_measured_like_any_other():
         (change, dataclasses.replace(change.prompt, id=f"{change.prompt.id}#{number}"))
         for prompt in with_donors(prompts, count=1)
         for number, change in enumerate(
-            [
-                *content_free(prompt),
-                *without_segments(prompt),
-                *without_premises(prompt),
-                *swapped_options(prompt),
-            ]
+            chain.from_iterable(
+                changes(prompt)
+                for changes in (content_free, without_segments, without_premises, swapped_options)
+            )
         )
     ]
     alone = shares(interp.evaluate(model, [prompt for _, prompt in changed]).option_probabilities)
@@ -51,10 +50,7 @@ def test_changed_prompts_are_measured_like_any_other():
         key = (change.prompt.id, change.kind, change.what)
         found = read.loc[key]
         np.testing.assert_allclose(found, alone.loc[prompt.id].reindex(found.index), atol=1e-6)
-
-
-def test_changed_prompts_leave_the_other_tables_as_they_are():
-    model, prompts = tiny_model("llama"), some_prompts(2)
+    # The other tables are as they are without changes.
     plain, more = interp.evaluate(model, prompts), interp.evaluate(model, prompts, **ALL)
     assert "changed_options" not in plain.tables
     for name in ("answers", "option_probabilities"):
@@ -204,6 +200,8 @@ def test_a_model_that_thinks_is_not_asked_without_premises_and_a_line_says_so(ca
     assert "tiny llama" in said and "without premises" in said
     evaluation.evaluation(model, Evaluate())
     assert not capsys.readouterr().err
+    with pytest.raises(UserError, match=r"tiny llama.*thoughts"):
+        interp.evaluate(model, some_prompts(2), without_segments=True)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +219,3 @@ def test_prompts_that_cannot_be_changed_are_refused(name, named):
     ]
     with pytest.raises(UserError, match=named):
         interp.evaluate(tiny_model("llama"), bare, **{name: True})
-
-
-def test_a_model_that_thinks_is_refused():
-    model = dataclasses.replace(thinking_model(QWEN3, thinking="on"), thoughts={"x": ()})
-    with pytest.raises(UserError, match=r"tiny llama.*thoughts"):
-        interp.evaluate(model, some_prompts(2), without_segments=True)

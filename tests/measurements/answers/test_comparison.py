@@ -44,12 +44,6 @@ def test_known_components_are_found_and_the_interval_holds_the_truth():
     )
 
 
-def test_seeds_that_decide_nothing_in_common_are_found_by_chance_alone():
-    rng = np.random.default_rng(2)
-    p = np.array([seed_components(shares(rng))["p"] for _ in range(400)])
-    assert (p <= 0.05).mean() <= 0.09
-
-
 def test_pairs_are_counted_by_entity_and_seed():
     rng = np.random.default_rng(3)
     pairs = pd.DataFrame(

@@ -4,16 +4,14 @@ from collections import Counter
 
 import pytest
 import torch
-from transformers import T5Config, T5ForConditionalGeneration
 
 import interp
 from interp.errors import UserError
 from interp.measurements.answers.decoding import generate, inverse_cdf
 from interp.measurements.specs import Generate
 from interp.measuring.core import bind, collect
-from interp.models.model import Model
 from interp.prompts.systems import load_facts
-from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
+from interp.reading.tokens import batches, pad, tokenize
 from tests.support.broken import broken_by
 from tests.support.facts import some_facts
 from tests.support.organisms import DECODERS
@@ -145,18 +143,13 @@ def test_the_inverse_of_the_cumulative_distribution():
 
 def test_a_stop_string_ends_its_row_and_is_left_out(organism):
     whole = texts_of(organism, some_facts())
-    stopped = texts_of(organism, some_facts(), Generate(max_new_tokens=32, stop=("States", "ne")))
+    stop = ("States", "ne", "sentence")
+    stopped = texts_of(organism, some_facts(), Generate(max_new_tokens=32, stop=stop))
     assert stopped[1].text == "United"
     assert stopped[1].finished == "stop"
     assert len(stopped[1].token_ids) < len(whole[1].token_ids)
-    assert stopped[0] == whole[0]
-
-
-def test_a_stop_string_in_the_prompt_alone_stops_nothing(organism):
-    (prompt, *_) = some_facts()
-    assert "sentence" in prompt.text
-    decoding = Generate(max_new_tokens=32, stop=("sentence",))
-    assert texts_of(organism, [prompt], decoding) == texts_of(organism, [prompt])
+    # A stop string in the prompt alone stops nothing.
+    assert stopped[0] == whole[0] and "sentence" in some_facts()[0].text
 
 
 @pytest.mark.parametrize(
@@ -178,16 +171,12 @@ def test_completions_are_judged_by_each_prompts_answer(organism):
     assert table["correct"].mean() > 0.9
     assert (table["correct"] == (table["outcome"] == "answered")).all()
     assert set(table["outcome"]) == {"answered", "unparsed"}
-
-
-def test_free_texts_and_choices_are_judged_in_one_table():
-    model = tiny_model("gpt2")
     prompts = [*numbers.prompts(seed=0, data=None), *three_options.prompts(seed=0, data=None)]
-    table = collect(bind(Generate(max_new_tokens=4), model), prompts)["completions"]
+    spec = Generate(max_new_tokens=4)
+    table = collect(bind(spec, tiny_model("gpt2")), prompts)["completions"]
     assert table["prompt_id"].tolist() == [prompt.id for prompt in prompts]
     assert set(table["outcome"]) == {"unparsed"}  # a random model
-    assert not table["correct"].any()
-    assert (table["tokens"] <= 4).all()
+    assert not table["correct"].any() and (table["tokens"] <= 4).all()
 
 
 def test_a_prompt_without_room_fails_alone():
@@ -201,54 +190,23 @@ def test_a_prompt_without_room_fails_alone():
     assert rows[1]["answer"] == "" and rows[1]["correct"] is None
 
 
-def test_a_text_to_text_model_generates_from_its_own_start():
-    tokenizer = byte_level(None)
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=32,
-        d_kv=8,
-        d_ff=64,
-        num_layers=2,
-        num_heads=4,
-        decoder_start_token_id=0,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    hf = T5ForConditionalGeneration(config).double().eval()
-    prompts = numbers.prompts(seed=0, data=None)
-    rows = [tokenizer(p.text)["input_ids"] + [5] * extra for extra, p in enumerate(prompts)]
-    width = max(map(len, rows))
-    padded = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-    assert not mask.all()
-    tokenized = (
-        TokenizedPrompt(prompt, ChatText(prompt.text, 0, templated=False), tuple(row), {})
-        for prompt, row in zip(prompts, rows, strict=True)
-    )
-    batch = Batch(tuple(tokenized), padded, mask, mask)
-    said = generate(Model("tiny t5", hf, tokenizer), batch, Generate(max_new_tokens=6))
-    for row, text in zip(rows, said, strict=True):
-        own = hf.generate(torch.tensor([row]), max_new_tokens=6, do_sample=False)[0, 1:]
-        assert text.token_ids == tuple(own.tolist())
-        assert text.finished == "length"
-
-
-def test_a_text_begins_behind_what_scores_read():
+@pytest.mark.parametrize(("kind", "prefix"), [("t5", 1), ("bart", 2)])
+def test_a_text_begins_behind_what_scores_read(kind, prefix):
     """Bart's decoder is started with two tokens, the second of which the checkpoint may force."""
-    model = text_to_text("bart")
+    model = text_to_text(kind)
     own = copy.deepcopy(model.hf.generation_config)
-    own.forced_bos_token_id = model.tokenizer.bos_token_id
+    if prefix > 1:
+        own.forced_bos_token_id = model.tokenizer.bos_token_id
     # Its last token would be forced, too: one more than the five that are compared.
-    own.num_beams, own.max_new_tokens = 1, 7
+    own.num_beams, own.max_new_tokens = 1, prefix + 5
     tokenized = tokenize(model, list(numbers.prompts(seed=0, data=None)))
     with model.measuring():
         said = generate(model, pad(model, tokenized), Generate(max_new_tokens=5))
     for prompt, text in zip(tokenized, said, strict=True):
         ids = torch.tensor([prompt.token_ids])
         tokens = model.hf.generate(ids, generation_config=own)[0].tolist()
-        assert tokens[1] == own.forced_bos_token_id
-        assert text.token_ids == tuple(tokens[2:7])
+        assert prefix == 1 or tokens[1] == own.forced_bos_token_id
+        assert text.token_ids == tuple(tokens[prefix : prefix + 5])
 
 
 def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
@@ -271,25 +229,20 @@ def test_layers_that_the_model_does_not_have_end_in_a_message():
         interp.run(interp.measurement("generate"), models=model, prompts=some_prompts(1))
 
 
-@pytest.mark.parametrize("value", [10**9, -1, "x"])
-def test_what_a_decoder_begins_with_is_a_token(value):
+def test_what_a_decoder_begins_with_is_a_token_and_part_of_the_identity():
     model = text_to_text("t5")
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
     model.hf.config.decoder_start_token_id = None
-    model.hf.generation_config.decoder_start_token_id = value
-    with pytest.raises(UserError, match=rf"decoder_start_token_id .*{value!r}; .*\b0\b.*\b699\b"):
-        interp.evaluate(model, some_prompts(1))
-
-
-def test_what_a_decoder_begins_with_is_part_of_the_identity():
-    model = text_to_text("t5")
-    model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
-    model.hf.config.decoder_start_token_id = None
-    identities = []
+    identities = set()
     for value in (3, 4):
         model.hf.generation_config.decoder_start_token_id = value
-        identities.append(dataclasses.replace(model).identity)
-    assert identities[0] != identities[1]
+        identities.add(dataclasses.replace(model).identity)
+    assert len(identities) == 2
+    for value in (10**9, -1, "x"):
+        model.hf.generation_config.decoder_start_token_id = value
+        named = rf"decoder_start_token_id .*{value!r}; .*\b0\b.*\b699\b"
+        with pytest.raises(UserError, match=named):
+            interp.evaluate(dataclasses.replace(model), some_prompts(1))
 
 
 def test_texts_that_pass_the_short_length_of_long_rope_do_not_depend_on_the_batch():

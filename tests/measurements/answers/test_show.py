@@ -18,10 +18,7 @@ def test_unequal_weights_leave_fewer_effective_clusters():
     # (10 + 10)^2 / (10 + 2 * 5^2) = 400 / 60
     told = unequal(prompts([1] * 10 + [5] * 2), "city")
     assert re.search(r"\b12 clusters \(city\).*\b6\.7\b", told)
-
-
-def test_very_unequal_weights_are_said_once_by_a_caution():
-    # (60 + 60)^2 / (60 + 2 * 30^2) = 14,400 / 1,860
+    # Of very unequal ones, a caution says so: (60 + 60)^2 / (60 + 2 * 30^2) = 14,400 / 1,860
     very = prompts([1] * 60 + [30] * 2).assign(pair_id=range(124), side="a")
     (found,) = sample_cautions(very, "city")
     assert found.numbers == {"units": 62, "half": 2, "effective": pytest.approx(14_400 / 1_860)}

@@ -32,29 +32,39 @@ def evaluated(tmp_path_factory):
     return folder
 
 
+def from_file(file, folder, *words):
+    """The exit code of a command that judges the texts in a file."""
+    own = ["--answers-from", *map(str, file if isinstance(file, list) else [file])]
+    return main(["evaluate", *OPTIONS, *words, *own, "--out", str(folder)])
+
+
 def judged(folder):
     table = RunFolder.read(folder).table("completions").set_index("prompt_id")
     return table[["answer", "correct"]]
 
 
-def texts_of(prompts):
-    """A right answer to every second prompt, after a thought, and a wrong one to the others."""
+def own_pairs(rows, folder):
+    """The ids of pairs of one's own, and the options that name their file."""
+    rows.to_csv(folder / "mine.csv", index=False)
+    return rows["pair"].astype(str) + "/" + rows["side"], ["--data", str(folder / "mine.csv")]
+
+
+def texts_of(prompts, thought=None):
+    """A right answer to every second prompt and a wrong one to the others, after a thought."""
     for number, prompt in enumerate(prompts):
         others = [o.name for o in prompt.answer.options if o.name != prompt.answer.gold]
-        yield prompt, others[0] if number % 2 else prompt.answer.gold
+        yield prompt, others[0] if number % 2 else prompt.answer.gold, thought
 
 
 @pytest.mark.parametrize(("kept", "whole"), [([0, 1, 2, 3, 4, 7], 2), ([0, 2, 4, 6], 0)])
 def test_prompts_that_are_alone_count_in_accuracies_and_comparisons(kept, whole, tmp_path, capsys):
     rows = EXAMPLE.iloc[kept]
-    rows.to_csv(tmp_path / "mine.csv", index=False)
-    ids = rows["pair"].astype(str) + "/" + rows["side"]
+    ids, data = own_pairs(rows, tmp_path)
     pd.DataFrame({"prompt": ids, "answer": rows["gold"]}).to_csv(tmp_path / "a.csv")
     pd.DataFrame({"prompt": ids, "answer": "No"}).to_csv(tmp_path / "b.csv")
     folder = tmp_path / "run"
     files = [f"{name}={tmp_path / name}.csv" for name in "ab"]
-    asked = ["--data", str(tmp_path / "mine.csv"), "--answers-from", *files]
-    assert main(["evaluate", *asked, "--out", str(folder)]) == 0
+    assert main(["evaluate", *data, "--answers-from", *files, "--out", str(folder)]) == 0
     note = f"{4 - whole} of 4 pairs"
     assert note in capsys.readouterr().err
     table = pd.read_csv(folder / "accuracy_table.csv").set_index("model")
@@ -86,11 +96,10 @@ def test_prompts_that_are_alone_count_in_accuracies_and_comparisons(kept, whole,
     ],
 )
 def test_what_its_file_calls_declined_is_refused_if_it_has_no_answer(body, outcome, tmp_path):
-    EXAMPLE.to_csv(tmp_path / "mine.csv", index=False)
-    ids = EXAMPLE["pair"].astype(str) + "/" + EXAMPLE["side"]
+    ids, data = own_pairs(EXAMPLE, tmp_path)
     stored = lines(tmp_path / "a.jsonl", [{"key": own, "response": body} for own in ids])
-    asked = ["--data", str(tmp_path / "mine.csv"), "--answers-from", f"a={stored}"]
-    assert main(["evaluate", *asked, "--out", str(tmp_path / "run")]) == 0
+    asked = [*data, "--answers-from", f"a={stored}", "--out", str(tmp_path / "run")]
+    assert main(["evaluate", *asked]) == 0
     table = RunFolder.read(tmp_path / "run").table("completions")
     assert set(table["outcome"]) == {outcome} and len(table) == len(ids)
     assert set(table["finished"]) <= {"stop", "length"}
@@ -101,7 +110,7 @@ def test_answers_from_an_inspect_log_are_those_of_evaluate(evaluated, tmp_path, 
     logs, folder = tmp_path / "logs", tmp_path / "stored"
     assert main(["export", "inspect-log", "--answers", str(evaluated), "--out", str(logs)]) == 0
     (log,) = logs.iterdir()
-    assert main(["evaluate", *OPTIONS, "--answers-from", str(log), "--out", str(folder)]) == 0
+    assert from_file(log, folder) == 0
     expected = RunFolder.read(evaluated).table("answers").set_index("prompt_id")
     found = judged(folder)
     assert found["answer"].to_dict() == expected["answer"].to_dict()
@@ -135,8 +144,7 @@ def test_inspects_own_archive_is_read_like_its_json(evaluated, tmp_path):
     write_eval_log(read_eval_log(str(log)), str(archive))
     folders = [tmp_path / "json", tmp_path / "eval"]
     for file, folder in zip((log, archive), folders, strict=True):
-        words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]
-        assert main(words) == 0
+        assert from_file(file, folder) == 0
     pd.testing.assert_frame_equal(*map(judged, folders))
 
 
@@ -163,35 +171,30 @@ def test_answers_from_samples_of_lm_eval_are_those_of_evaluate(evaluated, tmp_pa
     tracker.save_results_samples("interp_rulebreakers", found["samples"]["interp_rulebreakers"])
     (file,) = (tmp_path / "results").rglob("samples_*.jsonl")
     folder = tmp_path / "stored"
-    words = ["evaluate", *OPTIONS, "--answers-from", f"shallow={file}", "--out", str(folder)]
-    assert main(words) == 0
+    assert from_file(f"shallow={file}", folder) == 0
     expected = RunFolder.read(evaluated).table("answers").set_index("prompt_id")
     assert judged(folder)["answer"].to_dict() == expected["answer"].to_dict()
     assert RunFolder.read(folder).record.models == ["shallow"]
 
 
-def test_a_run_without_out_has_a_folder_of_its_own(prompts, tmp_path, monkeypatch):
+def test_a_run_without_out_has_a_folder_of_its_own_and_a_model_has_no_stored_texts(
+    prompts, tmp_path, monkeypatch
+):
     name = next(iter(WRITERS))
-    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
-    file = WRITERS[name](tmp_path / name, texts)
+    file = WRITERS[name](tmp_path / name, list(texts_of(prompts)))
     monkeypatch.chdir(tmp_path)
     assert main(["evaluate", *OPTIONS, "--answers-from", str(file)]) == 0
     (folder,) = (tmp_path / "runs").iterdir()
     assert len(judged(folder)) == len(prompts)
-
-
-def test_a_model_has_no_stored_texts(prompts):
     with pytest.raises(UserError, match="--answers-from"):
         interp.run(interp.measurement("stored"), models=DEFAULT, prompts=prompts)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_each_format_gives_the_judgements_of_generate(name, prompts, tmp_path):
-    thought = "Let me think." if name in APART else None
-    texts = [(prompt, text, thought) for prompt, text in texts_of(prompts)]
-    file = WRITERS[name](tmp_path / name, texts)
+    texts = list(texts_of(prompts, "Let me think." if name in APART else None))
     folder = tmp_path / "out"
-    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
+    assert from_file(WRITERS[name](tmp_path / name, texts), folder) == 0
     found = judged(folder)
     for prompt, text, _ in texts:
         judgement = prompt.answer.judge(text)
@@ -204,22 +207,22 @@ def test_each_format_gives_the_judgements_of_generate(name, prompts, tmp_path):
 def test_several_files_and_models_are_compared_in_one_run(prompts, tmp_path, capsys):
     texts = list(texts_of(prompts))
     rows = [{"prompt": p.id, "answer": p.answer.gold, "model": "right"} for p in prompts]
-    rows += [{"prompt": p.id, "answer": text, "model": "half"} for p, text in texts]
+    rows += [{"prompt": p.id, "answer": text, "model": "half"} for p, text, _ in texts]
     table = lines(tmp_path / "both.jsonl", rows)
-    requests = WRITERS["requests.jsonl"](tmp_path / "r", [(p, text, None) for p, text in texts])
     folder = tmp_path / "out"
-    files = [str(table), f"vllm={requests}"]
-    words = ["evaluate", *OPTIONS, "--answers-from", *files, "--out", str(folder)]
-    assert main(words) == 0
+    files = [table, f"vllm={WRITERS['requests.jsonl'](tmp_path / 'r', texts)}"]
+    assert from_file(files, folder) == 0
     shares = pd.read_csv(folder / "accuracy_table.csv").set_index("model")["paired_accuracy"]
     assert shares.index.tolist() == ["right", "half", "vllm"]
     assert shares["right"] == 1 and shares["half"] == shares["vllm"] == 0
     history = len(RunFolder.read(folder).record.history)
-    assert main(words) == 0
+    assert from_file(files, folder) == 0
     assert len(RunFolder.read(folder).record.history) == history
     assert main(["compare", str(folder), "--model", "right", "half"]) == 0
+    assert from_file(f"own={table}", tmp_path / "one") == 2
+    assert "texts of half, right; expected texts of one model" in capsys.readouterr().err
     lines(table, [{**row, "answer": "No"} for row in rows])
-    assert main(words) == 2
+    assert from_file(files, folder) == 2
     assert "holds another model named right" in capsys.readouterr().err
 
 
@@ -230,8 +233,7 @@ def test_what_does_not_fit_is_told_and_stands_first_on_the_page(prompts, tmp_pat
     rows += [{**rows[1], "draw": 1}]
     file = lines(tmp_path / "answers.jsonl", rows)
     folder = tmp_path / "out"
-    words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]
-    assert main(words) == 0
+    assert from_file(file, folder) == 0
     told = capsys.readouterr()
     for part in (
         "1 of 14 texts match no prompt by id or text",
@@ -260,26 +262,15 @@ def test_what_does_not_fit_is_told_and_stands_first_on_the_page(prompts, tmp_pat
     ],
 )
 def test_what_does_not_go_with_texts_is_refused(words, message, prompts, tmp_path, capsys):
-    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
-    file = WRITERS["chat.jsonl"](tmp_path / "a.jsonl", texts)
-    folder = tmp_path / "out"
-    own = ["evaluate", *OPTIONS, *words, "--answers-from", str(file), "--out", str(folder)]
-    assert main(own) == 2
+    file = WRITERS["chat.jsonl"](tmp_path / "a.jsonl", list(texts_of(prompts)))
+    assert from_file(file, tmp_path / "out", *words) == 2
     assert message in capsys.readouterr().err
-    assert not folder.exists()
-
-
-def test_one_name_for_texts_of_two_models_is_refused(prompts, tmp_path, capsys):
-    rows = [{"prompt": prompts[0].id, "answer": "Yes", "model": name} for name in "ab"]
-    file = lines(tmp_path / "a.jsonl", rows)
-    assert main(["evaluate", *OPTIONS, "--answers-from", f"own={file}"]) == 2
-    assert "texts of a, b; expected texts of one model" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
 def test_neither_torch_nor_transformers_is_loaded(prompts, tmp_path):
-    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
-    file = WRITERS["batch.jsonl"](tmp_path / "a.jsonl", texts)
+    file = WRITERS["batch.jsonl"](tmp_path / "a.jsonl", list(texts_of(prompts)))
     words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(tmp_path / "out")]
     code = (
         f"import sys; from interp.cli import main; assert main({words!r}) == 0; "
@@ -291,16 +282,15 @@ def test_neither_torch_nor_transformers_is_loaded(prompts, tmp_path):
 def test_a_cut_thought_counts_as_wrong_and_is_told(prompts, tmp_path, capsys):
     texts = [(p, f"Hm. </think>\n\n{p.answer.gold}", None) for p in prompts[1:]]
     texts += [(prompts[0], f"{prompts[0].answer.gold}, at first sight. But", None)]
-    file = WRITERS["samples.jsonl"](tmp_path / "a.jsonl", texts)
     folder = tmp_path / "out"
-    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
+    assert from_file(WRITERS["samples.jsonl"](tmp_path / "a.jsonl", texts), folder) == 0
     assert "1 of 12 texts end within their thought" in capsys.readouterr().err
     assert judged(folder)["correct"].to_dict() == {p.id: p.id != prompts[0].id for p in prompts}
 
 
 def test_log_likelihoods_of_options_are_judged(prompts, tmp_path):
     records = []
-    for prompt, text in texts_of(prompts):
+    for prompt, text, _ in texts_of(prompts):
         names = [option.forms[0] for option in prompt.answer.options]
         asked = {
             f"gen_args_{n}": {"arg_0": prompt.text, "arg_1": f" {name}"}
@@ -308,9 +298,9 @@ def test_log_likelihoods_of_options_are_judged(prompts, tmp_path):
         }
         resps = [[[str(-1.0 - (name != text)), "False"]] for name in names]
         records.append({"doc": {"prompt_id": prompt.id}, "arguments": asked, "resps": resps})
-    file, folder = lines(tmp_path / "samples.jsonl", records), tmp_path / "out"
-    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
-    assert judged(folder)["answer"].to_dict() == {p.id: text for p, text in texts_of(prompts)}
+    assert from_file(lines(tmp_path / "samples.jsonl", records), tmp_path / "out") == 0
+    answers = judged(tmp_path / "out")["answer"].to_dict()
+    assert answers == {p.id: text for p, text, _ in texts_of(prompts)}
 
 
 def test_prompts_that_only_generated_text_answers_are_refused_before_a_model_loads(

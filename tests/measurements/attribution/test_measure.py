@@ -37,12 +37,6 @@ def test_signed_scores_are_summed_and_shares_are_of_their_sizes(prompt):
         assert (row["method"], row["target"], row["error"]) == ("m", "gold", "")
 
 
-def test_of_nothing_there_are_no_shares(prompt):
-    rows = rows_of(prompt, of_tokens([0.0] * len(prompt)))
-    assert all(row["score"] == 0 and row["share"] is None for row in rows.values())
-    assert all(row["error"] == "" for row in rows.values())
-
-
 @pytest.mark.parametrize("bad", [[np.nan], [np.inf], [np.inf, -np.inf]])
 def test_scores_that_are_no_numbers_have_an_error_in_every_segment(prompt, bad):
     values = np.ones(len(prompt), dtype=np.float32)
@@ -53,6 +47,8 @@ def test_scores_that_are_no_numbers_have_an_error_in_every_segment(prompt, bad):
     for row in rows.values():
         assert row["error"] == "non-finite"
         assert not {"score", "share", "total"} & set(row)
+    for row in rows_of(prompt, of_tokens([0.0] * len(prompt))).values():
+        assert (row["score"], row["share"], row["error"]) == (0, None, "")
 
 
 def test_scores_of_segments_are_kept_as_they_are(prompt):

@@ -24,7 +24,7 @@ RATIO = ("premise2", "premise1")
 
 
 def scores_of(prompt, segments, *, method="m", error=""):
-    """Rows of the segment_scores table; `segments` is name to (tokens, share)."""
+    """Rows of the segment_scores table; `segments` is name to (tokens, share) or and score."""
     return [
         {
             "model": "model",
@@ -33,11 +33,11 @@ def scores_of(prompt, segments, *, method="m", error=""):
             "target": "predicted",
             "segment": name,
             "tokens": tokens,
-            "score": None if share is None else -2 * share,
+            "score": score[0] if score else None if share is None else -2 * share,
             "share": share,
             "error": error,
         }
-        for name, (tokens, share) in segments.items()
+        for name, (tokens, share, *score) in segments.items()
     ]
 
 
@@ -75,17 +75,6 @@ def test_a_ratio_that_is_missing_has_a_reason(segments, error, reason):
     np.testing.assert_array_equal(table["ratio_unnormalized"], [np.nan, 0.5])
 
 
-@pytest.mark.parametrize("factor", [2.0**-20, 1024.0])
-def test_ratios_do_not_depend_on_a_common_factor(factor):
-    rows = [
-        row
-        for prompt, size in (("1", 1.0), ("2", factor))
-        for row in scores_of(prompt, {"premise1": (3, 0.7 * size), "premise2": (7, 0.1 * size)})
-    ]
-    one, other = segment_ratios(pd.DataFrame(rows), RATIO)["ratio"]
-    assert one == other == pytest.approx(3 / 49)
-
-
 def test_means_by_segment_by_hand():
     """Over the cities of prompts; a failed prompt has tokens and no score."""
     rows = [
@@ -106,21 +95,11 @@ def test_means_by_segment_by_hand():
 
 
 def test_shares_of_tokens_by_hand():
-    key = {"model": "model", "prompt_id": "1", "target": "predicted"}
-    scores = pd.DataFrame(
-        [
-            {**key, "method": method, "position": position, "score": score}
-            for method, values in {"m": (-1.0, 3.0), "n": (0.5, 0.5)}.items()
-            for position, score in enumerate(values)
-        ]
-    )
-    tokens = pd.DataFrame(
-        [
-            {**key, "position": position, "token": text, "segment": text.upper(), "role": "r"}
-            for position, text in enumerate("ab")
-        ]
-    ).drop(columns="target")
-    table = token_shares(scores, tokens)
+    key = {"model": "model", "prompt_id": "1"}
+    values = [("m", 0, -1.0), ("m", 1, 3.0), ("n", 0, 0.5), ("n", 1, 0.5)]
+    scores = pd.DataFrame(values, columns=["method", "position", "score"])
+    tokens = pd.DataFrame({"position": [0, 1], "token": ["a", "b"], "segment": ["A", "B"]})
+    table = token_shares(scores.assign(**key, target="predicted"), tokens.assign(**key, role="r"))
     assert table["share"].tolist() == [0.25, 0.75, 0.5, 0.5]
     assert table["token"].tolist() == ["a", "b", "a", "b"]
     assert table["segment"].tolist() == ["A", "B", "A", "B"]
@@ -130,37 +109,26 @@ DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 PROOF = Decisive("proof_set", ("fact", "rule"))
 
 
-def scores(prompt_id, *, error="", method="m", **by_segment):
+def scores(prompt, *, error="", **by_segment):
     """Rows of one prompt: (score, tokens) by segment."""
-    return pd.DataFrame(
-        {
-            "model": "one",
-            "prompt_id": prompt_id,
-            "method": method,
-            "target": "gold",
-            "segment": list(by_segment),
-            "score": [score for score, _ in by_segment.values()],
-            "tokens": [tokens for _, tokens in by_segment.values()],
-            "error": error,
-        }
-    )
+    own = {name: (tokens, None, score) for name, (score, tokens) in by_segment.items()}
+    return pd.DataFrame(scores_of(prompt, own, error=error))
 
 
-def prompts(**starts):
-    """A row per prompt: where its segments begin."""
-    rows = [
-        {
-            "prompt_id": id_,
-            "golden_rule": "golden",
-            **{f"{name}_start": start for name, start in own.items()},
-        }
-        for id_, own in starts.items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def found(*parts, **starts):
-    table = finds(pd.concat(parts, ignore_index=True), prompts(**starts), DECISIVE)
+def found(*parts, decisive=DECISIVE, deciding=(), **starts):
+    """Rankings; each prompt's segments start in the order of their scores, unless `starts` says."""
+    rows = []
+    for place, part in enumerate(parts):
+        (name,) = part["prompt_id"].unique()
+        own = starts.get(name) or {segment: at for at, segment in enumerate(part["segment"])}
+        rows.append(
+            {
+                "prompt_id": name,
+                decisive.factor: deciding[place] if deciding else "golden",
+                **{f"{segment}_start": start for segment, start in own.items()},
+            }
+        )
+    table = finds(pd.concat(parts, ignore_index=True), pd.DataFrame(rows), decisive)
     return table.set_index(["prompt_id", "method", "reading"])
 
 
@@ -179,83 +147,56 @@ def test_a_ranking_by_hand():
     assert table.loc[("a", POSITION, ""), ["hit", "auc"]].tolist() == [1.0, 1.0]
 
 
-def test_ties_count_as_the_mean_over_orders():
+def test_ties_count_as_the_mean_over_orders_and_what_has_no_ranking_is_left_out():
     table = found(
         scores("a", golden=(1.0, 1), noise1=(1.0, 1), noise2=(-1.0, 1)),
         scores("b", golden=(0.0, 1), noise1=(0.0, 1)),
-        a={"golden": 0, "noise1": 1, "noise2": 2},
-        b={"golden": 0, "noise1": 1},
+        scores("alone", golden=(1.0, 1)),
+        scores("broken", golden=(np.nan, 1), noise1=(np.nan, 1), error="non-finite"),
     )
     assert table.loc[("a", "m", SUM), ["hit", "auc"]].tolist() == pytest.approx([1 / 3, 0.5])
     nothing = table.loc[("b", "m", SUM)]
     assert nothing[["hit", "auc"]].tolist() == [0.5, 0.5] and np.isnan(nothing["share"])
-
-
-def test_what_has_no_ranking_is_left_out():
-    table = found(
-        scores("alone", golden=(1.0, 1)),
-        scores("broken", golden=(np.nan, 1), noise1=(np.nan, 1), error="non-finite"),
-        scores("good", golden=(1.0, 1), noise1=(0.5, 1)),
-        alone={"golden": 0},
-        broken={"golden": 0, "noise1": 1},
-        good={"golden": 0, "noise1": 1},
-    )
-    assert set(table.index.get_level_values("prompt_id")) == {"good"}
-    empty = finds(scores("alone", golden=(1.0, 1)), prompts(alone={"golden": 0}), DECISIVE)
+    assert set(table.index.get_level_values("prompt_id")) == {"a", "b"}
+    empty = found(scores("alone", golden=(1.0, 1)))
     assert empty.empty and "hit" in empty.columns
 
 
-def proofs(*parts, **proof_sets):
-    """Rankings of segments of which several decide; their order is that of the scores."""
-    rows = [
-        {
-            "prompt_id": id_,
-            "proof_set": proof,
-            **{f"{name}_start": place for place, name in enumerate(part["segment"])},
-        }
-        for (id_, proof), part in zip(proof_sets.items(), parts, strict=True)
-    ]
-    table = finds(pd.concat(parts, ignore_index=True), pd.DataFrame(rows), PROOF)
-    return table.set_index(["prompt_id", "method", "reading"]).xs(SUM, level="reading")
-
-
 def test_several_segments_may_decide():
-    table = proofs(
+    table = found(
         scores("a", fact1=(3.0, 1), fact2=(5.0, 1), rule1=(-4.0, 1), rule2=(3.0, 1)),
         scores("tied", fact1=(2.0, 1), fact2=(2.0, 1), rule1=(2.0, 1)),
         scores("all", fact1=(1.0, 1), rule1=(2.0, 1)),
         scores("none", fact1=(1.0, 1), rule1=(2.0, 1)),
-        a="fact1 rule1",
-        tied="fact1 fact2",
-        all="fact1 rule1",
-        none="",
+        decisive=PROOF,
+        deciding=["fact1 rule1", "fact1 fact2", "fact1 rule1", ""],
     )
-    first = table.loc[("a", "m")]
+    first = table.loc[("a", "m", SUM)]
     # fact1 beats nothing and ties with rule2, rule1 beats rule2 alone: 1.5 of 4 pairs.
     assert first[["hit", "auc", "share", "chance"]].tolist() == [0.0, 0.375, 7 / 15, 0.5]
-    tied = table.loc[("tied", "m")]
+    tied = table.loc[("tied", "m", SUM)]
     assert tied[["hit", "auc", "chance"]].tolist() == pytest.approx([2 / 3, 0.5, 2 / 3])
     assert set(table.index.get_level_values("prompt_id")) == {"a", "tied"}
 
 
 def test_the_area_over_several_segments_is_that_of_the_curve():
     rng = np.random.default_rng(1)
-    parts, proof_sets, areas = [], {}, []
+    parts, deciding, areas = [], [], []
     for number in range(20):
         names = [f"fact{n}" for n in range(8)]
-        deciding = rng.permutation(names)[: rng.integers(1, 7)]
+        own = rng.permutation(names)[: rng.integers(1, 7)]
         sizes, signs = rng.integers(0, 6, 8).astype(float), rng.choice([-1, 1], 8)
         by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
         parts.append(scores(f"p{number}", **by_segment))
-        proof_sets[f"p{number}"] = " ".join(deciding)
-        areas.append(roc_auc_score(np.isin(names, deciding), sizes))
-    assert proofs(*parts, **proof_sets)["auc"].tolist() == pytest.approx(areas)
+        deciding.append(" ".join(own))
+        areas.append(roc_auc_score(np.isin(names, own), sizes))
+    table = found(*parts, decisive=PROOF, deciding=deciding).xs(SUM, level="reading")
+    assert table["auc"].tolist() == pytest.approx(areas)
 
 
 def test_the_table_has_a_row_of_each_kind_over_the_clusters_that_are_named():
     rows = found(
-        *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)],
-        **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
+        *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)]
     ).reset_index()
     rows["outcome"] = rows["prompt_id"].isin(["p2", "p3"]).map({True: "right", False: "wrong"})
     table = decisive_table(rows.assign(theory="one"), "theory", ["outcome"])

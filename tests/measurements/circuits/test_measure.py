@@ -32,45 +32,34 @@ def folders(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_command_reads_a_run_of_edges_and_writes_its_tables(folders):
-    _, circuits = folders
-    areas = pd.read_csv(circuits / "circuit_area_table.csv")
+def test_the_command_reads_a_run_of_edges_and_writes_tables_and_a_page(folders):
+    edges, circuits = folders
+    areas, table, distances, survival = (
+        pd.read_csv(circuits / f"{name}_table.csv")
+        for name in ("circuit_area", "circuit", "split", "survival")
+    )
     assert set(areas["method"]) == {"gradient", "random"}
     assert areas["cmd"].is_monotonic_increasing
-    table = pd.read_csv(circuits / "circuit_table.csv")
     whole = table[table["share"] == 1]
     assert whole["f"].tolist() == pytest.approx([1] * 3, abs=1e-5)
     assert whole["edges"].tolist() == [352] * 3
     empty = table[table["edges"] == 0]
     assert empty["f"].tolist() == pytest.approx([0] * len(empty), abs=1e-5)
     assert len(empty)
-
-
-@pytest.mark.slow
-def test_a_split_chooses_by_one_half_of_the_phrasings_and_tests_the_other(folders):
-    edges, circuits = folders
-    distances = pd.read_csv(circuits / "split_table.csv")
+    # Half of the phrasings choose, and the others test.
     measured = pd.read_parquet(edges / "prompts.parquet")["phrasing"].unique()
-    chosen = set(distances.loc[distances["chosen"], "value"])
-    assert chosen < set(measured)
-    survival = pd.read_csv(circuits / "survival_table.csv")
+    assert set(distances.loc[distances["chosen"], "value"]) < set(measured)
     assert survival["bound"].tolist() == [0.05, 0.1, 0.2] * 2
     for row in survival.dropna(subset="share").itertuples():
         own = distances[(distances["choice"] == row.choice) & (distances["share"] == row.share)]
         assert (own.loc[own["chosen"], "distance"] <= row.bound).all()
         assert own.loc[~own["chosen"], "distance"].max() == pytest.approx(row.largest_tested)
-
-
-@pytest.mark.slow
-def test_the_page_draws_the_circuit_over_the_prompt(folders):
-    _, circuits = folders
     page = circuits / "page.html"
     assert main(["report", str(circuits), "--out", str(page)]) == 0
     text = page.read_text()
     assert 'id="picture-circuit-0"' in text
     assert "<title>m2 → logits:" in text.replace("m1 → logits", "m2 → logits")
-    assert "<mark>" in text
-    assert text.count('type="radio"') >= 3
+    assert "<mark>" in text and text.count('type="radio"') >= 3
 
 
 @pytest.mark.slow
@@ -158,7 +147,7 @@ def test_effects_are_those_of_the_merged_table(folders):
         run.effects("organism/llama-shallow", factor="phrase")
 
 
-def test_effects_in_memory_choose_as_those_in_a_folder():
+def test_effects_in_memory_choose_as_those_in_a_folder_and_a_notebook_draws_them():
     model, prompts = tiny_model("llama"), some_prompts(12)[:4]
     effects = interp.edges(model, prompts, methods=["gradient"])
     one = interp.find_circuits(model, prompts, effects=effects)
@@ -167,13 +156,7 @@ def test_effects_in_memory_choose_as_those_in_a_folder():
     assert "circuit" in one._repr_html_().lower()
     with pytest.raises(interp.UserError, match=r"effects.*edges"):
         interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
-
-
-def test_a_notebook_draws_the_circuit_of_a_known_model():
-    model, prompts = tiny_model("llama"), some_prompts(12)[:4]
-    result = interp.find_circuits(model, prompts, methods=["gradient"])
-    html = result.draw()._repr_html_()
-    assert "<svg" in html
-    assert ".circuit path" in html
+    html = one.draw()._repr_html_()
+    assert "<svg" in html and ".circuit path" in html
     with pytest.raises(interp.UserError, match=r"model 'gpt'.*tiny llama"):
-        result.draw("gpt")
+        one.draw("gpt")

@@ -9,8 +9,7 @@ import pytest
 import interp
 from interp.cli import main
 from interp.estimates.compute import estimate
-from interp.measurements.edges.derive import edge_agreement_table, edge_trials
-from interp.measurements.edges.show import EDGES
+from interp.measurements.edges.show import EDGES, edge_agreement_table, edge_trials
 from tests.support.other_kinds import classifier
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -24,46 +23,38 @@ def result():
     return interp.edges(tiny_model("llama"), prompts, methods=METHODS)
 
 
-def test_each_pair_has_each_edge_by_each_method(result):
+def test_each_pair_has_each_edge_by_each_method_and_tables_are_about_them(result):
     counts = result.edges.groupby(["pair_id", "method"], sort=False).size()
-    assert set(counts) == {82}
+    assert set(counts) == set(result.pairs["cells"]) == {82}
     assert len(counts) == len(METHODS) * len(result.pairs)
     assert set(result.pairs["direction"]) == {"noising"}
-    assert set(result.pairs["cells"]) == {82}
-
-
-def test_the_table_averages_over_pairs(result):
-    every, by = result.derived()["edge_table"], ["method", "writer", "reader"]
+    tables, by = result.derived(), ["method", "writer", "reader"]
+    every = tables["edge_table"]
     assert (len(every), len(result.summary())) == (82 * len(METHODS), 20)
     means = result.edges.groupby(by)["effect"].mean()
     found = every.set_index(by)["effect"]
     np.testing.assert_allclose(found, means[found.index], atol=1e-12)
     for _, effects in found.groupby("method"):
         assert effects.abs().is_monotonic_decreasing
-
-
-def test_estimates_are_compared_with_exact_effects(result):
-    (row,) = result.derived()["edge_agreement_table"].itertuples()
+    (row,) = tables["edge_agreement_table"].itertuples()
     assert row.method == "gradient"
     assert 0.5 < row.rank_correlation < 1
     assert 0 < row.recall_10 <= 1
+    varies = tables["component_table"].query("sd > 0")
+    assert set(varies["method"]) == set(METHODS)
+    parts = varies[["phrasing", "side", "phrasing_by_side", "instance"]].sum(axis="columns")
+    assert parts.tolist() == pytest.approx([1] * len(varies))
 
 
 def edge_table(edges, clusters):
     return estimate(EDGES, edge_trials(edges.assign(cluster=edges["pair_id"].map(clusters))))
 
 
-def edges_of(effects):
-    """The edges table of a model with one edge, by pair."""
-    key = {"model": "m", "method": "exact", "writer": "input", "reader": "m0"}
-    key["direction"] = "noising"
-    return pd.DataFrame([{**key, "pair_id": p, "effect": e} for p, e in effects.items()])
-
-
 def test_few_clusters_have_no_interval_and_no_exact_effects_no_comparison():
-    table = edge_table(edges_of({"a": 1.0, "b": -3.0}), {"a": "x", "b": "y"})
-    assert table["effect"].tolist() == [-1.0]
-    assert table["same_sign"].tolist() == [0.5]
+    key = {"model": "m", "direction": "noising", "method": "exact", "writer": "input"}
+    effects = pd.DataFrame({"pair_id": ["a", "b"], "effect": [1.0, -3.0], "reader": "m0", **key})
+    table = edge_table(effects, {"a": "x", "b": "y"})
+    assert table[["effect", "same_sign"]].to_numpy().tolist() == [[-1.0, 0.5]]
     assert table[["effect_low", "effect_high"]].isna().all(axis=None)
     assert edge_agreement_table(table).empty
 
@@ -75,16 +66,6 @@ def test_the_command_writes_tables_and_a_page(tmp_path, capsys):
     assert (tmp_path / "edge_table.csv").is_file()
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
     assert "Edges" in (tmp_path / "page.html").read_text()
-
-
-def test_encoders_are_refused():
-    with pytest.raises(interp.UserError, match=r"tiny bert .*edges .*causal"):
-        interp.edges(classifier("bert"), some_prompts(4))
-
-
-def test_an_unknown_method_is_refused(capsys):
-    assert main(["edges", "--methods", "gradients"]) == 2
-    assert re.search(r"method 'gradients'; .*\bgradient\b", capsys.readouterr().err)
 
 
 def test_each_direction_runs_one_side():
@@ -151,6 +132,7 @@ def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
     ("given", "message"),
     [
         (["--methods", "exact", "--guarantee", "0.9"], "exact leaves nothing to estimate"),
+        (["--methods", "gradients"], r"method 'gradients'; .*\bgradient\b"),
         (["--sample", "5"], "a sample selects the edges to run exactly, but no edges"),
         (["--sample", "0"], "sample is 0"),
         (["--directions", "up"], "unknown direction 'up'"),
@@ -158,12 +140,9 @@ def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
 )
 def test_options_that_contradict_each_other_are_refused(given, message, capsys):
     assert main(["edges", "--limit", "2", *given]) == 2
-    assert message in capsys.readouterr().err
+    assert re.search(message, capsys.readouterr().err)
 
 
-def test_edges_that_vary_with_the_phrasing_have_a_table(result):
-    table = result.derived()["component_table"]
-    assert set(table["method"]) == set(METHODS)
-    varies = table[table["sd"] > 0]
-    parts = varies[["phrasing", "side", "phrasing_by_side", "instance"]].sum(axis="columns")
-    assert parts.tolist() == pytest.approx([1] * len(varies))
+def test_encoders_are_refused():
+    with pytest.raises(interp.UserError, match=r"tiny bert .*edges .*causal"):
+        interp.edges(classifier("bert"), some_prompts(4))

@@ -68,16 +68,13 @@ def test_a_planted_switch_is_found_among_edges_without_one():
     assert table.loc["m7", "p"] < 0.01
 
 
-def test_options_are_no_phrasings():
+def test_options_are_no_phrasings_and_few_clusters_have_no_intervals():
     edges, pairs, phrasing, cluster = study(6, sizes=(0, 0, 0, 0.1), edges=5)
     yes = edges["pair_id"].map(phrasing).str.endswith("yn")
     edges.loc[yes, "effect"] *= 10
     assert component_table(edges, pairs, phrasing, cluster)["p"].min() > 0.05
     alone = {pair: name[-2:] for pair, name in phrasing.items()}
     assert component_table(edges, pairs, alone, cluster).empty
-
-
-def test_few_clusters_have_no_intervals():
     table = component_table(*study(7, clusters=5))
     assert table[["phrasing_low", "instance_high", "p"]].isna().all(axis=None)
 

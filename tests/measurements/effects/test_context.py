@@ -11,11 +11,8 @@ from interp.models.organisms import DEFAULT
 from tests.support.vllm_server import serving
 
 METHODS = (
-    "leave_one_out:donor",
-    "shapley",
-    "context_cite:samples=16",
-    "captum:kernel_shap",
-    "captum:lime",
+    *("leave_one_out:donor", "shapley", "context_cite:samples=16"),
+    *("captum:kernel_shap", "captum:lime"),
 )
 
 

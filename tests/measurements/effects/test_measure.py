@@ -32,9 +32,11 @@ KEY = ["prompt_id", "donor_kind", "segment"]
 
 
 def effects(model, prompts, **options):
+    """The effects of single segments and of pairs of segments, and the values of coalitions."""
     result = interp.run(Effects(**options), models=model, prompts=prompts)
     rows = result.tables["segment_effects"]
-    return rows[rows["other_segment"].isna()], rows[rows["other_segment"].notna()]
+    single = rows["other_segment"].isna()
+    return rows[single], rows[~single], result.tables["coalition_values"]
 
 
 def values_by_hand(model, prompt, donor):
@@ -66,14 +68,19 @@ def test_a_prompt_costs_as_much_as_all_its_mixtures(monkeypatch):
 def test_effects_are_captums_over_the_same_coalitions(kind):
     model = tiny_model(kind)
     prompts = with_donors(some_prompts(2), count=2)
-    alone, together = effects(model, some_prompts(2), donors=2)
-    assert len(alone) == 2 * 3 * len(prompts)
+    alone, together, kept = effects(model, some_prompts(2), donors=2)
+    assert len(alone) == 2 * 3 * len(prompts) and len(kept) == 2 * 8 * len(prompts)
     alone = alone.set_index(KEY).sort_index()
     together = together.set_index([*KEY, "other_segment"]).sort_index()
     for prompt in prompts:
         for which in ("instance", "counterpart"):
             games = [values_by_hand(model, prompt, d) for d in donors_of(prompt, which)]
             sign = 1 if games[0][-1] > 0 else -1
+            own = kept[(kept["prompt_id"] == prompt.id) & (kept["donor_kind"] == which)]
+            assert own["coalition"].tolist() == list(range(8))
+            assert {tuple(names) for names in own["segments"]} == {tuple(SEGMENTS)}
+            expected = sign * np.array(games).T
+            np.testing.assert_allclose(np.stack(list(own["values"])), expected, atol=2e-5)
             shapley, left = [], []
             for game in games:
 
@@ -100,22 +107,6 @@ def test_effects_are_captums_over_the_same_coalitions(kind):
             pair = ((g[3] - g[1] - g[2] + g[0]) + (g[7] - g[5] - g[6] + g[4])) / 2
             found = together.loc[(prompt.id, which, "premise1", "premise2"), "interaction"]
             assert found == pytest.approx(sign * pair, abs=2e-5)
-
-
-def test_the_value_of_every_coalition_is_kept():
-    model, prompts = tiny_model("llama"), with_donors(some_prompts(1), count=2)
-    result = interp.run(Effects(donors=2), models=model, prompts=some_prompts(1))
-    kept = result.tables["coalition_values"]
-    assert len(kept) == len(prompts) * 2 * 8
-    for prompt in prompts:
-        for which in ("instance", "counterpart"):
-            rows = kept[(kept["prompt_id"] == prompt.id) & (kept["donor_kind"] == which)]
-            assert rows["coalition"].tolist() == list(range(8))
-            assert {tuple(names) for names in rows["segments"]} == {tuple(SEGMENTS)}
-            games = [values_by_hand(model, prompt, d) for d in donors_of(prompt, which)]
-            sign = 1 if games[0][-1] > 0 else -1
-            expected = sign * np.array(games).T
-            np.testing.assert_allclose(np.stack(list(rows["values"])), expected, atol=2e-5)
 
 
 def test_leave_one_out_by_donor_is_the_premise_patched_before_the_first_layer():
@@ -153,7 +144,7 @@ def test_leave_one_out_by_donor_is_the_premise_patched_before_the_first_layer():
 
 
 def test_a_segment_that_no_donor_changes_does_nothing():
-    alone, together = effects(tiny_model("llama"), some_prompts(6), donors=1)
+    alone, together, _ = effects(tiny_model("llama"), some_prompts(6), donors=1)
     same = alone[alone["note"].str.contains("the same in all donors")]
     # Both sides of a pair under modus tollens have the same premise 2.
     assert set(same["donor_kind"]) == {"counterpart"}
@@ -163,46 +154,38 @@ def test_a_segment_that_no_donor_changes_does_nothing():
     assert not together["note"].str.contains("the same").any()
 
 
-def test_fewer_donors_than_asked_for_are_noted():
-    alone, _ = effects(tiny_model("gpt2"), some_prompts(1), donors=200)
-    rows = alone[alone["donor_kind"] == "instance"]
-    (count,) = rows["donors"].unique()
-    assert set(rows["note"]) == {f"{count} of 200 donors"}
-    assert all(len(names) == count for names in rows["donor_names"])
-
-
-def test_batches_budgets_and_shards_do_not_matter(tmp_path):
+def test_batches_budgets_and_shards_do_not_matter():
     model, prompts = tiny_model("llama"), some_prompts(2)
-    reference, _ = effects(model, prompts, donors=2)
+    reference, *_ = effects(model, prompts, donors=2)
     small = interp.run(Effects(donors=2), models=model, prompts=prompts, batch_tokens=100)
     rows = small.tables["segment_effects"]
     rows = rows[rows["other_segment"].isna()]
     for column in ("shapley", "leave_one_out", "value"):
         np.testing.assert_allclose(rows[column], reference[column], atol=2e-5)
-    half = list(with_donors(prompts, count=2))[:2]
-    part, _ = effects(model, half)
+    part, *_ = effects(model, list(with_donors(prompts, count=2))[:2])
     np.testing.assert_allclose(part["shapley"], reference["shapley"][: len(part)], atol=2e-5)
 
 
-def test_some_segments_alone_are_exchanged():
-    alone, together = effects(
-        tiny_model("llama"), some_prompts(1), donors=2, segments=("premise1", "premise2")
+def test_some_segments_alone_are_exchanged_and_fewer_donors_than_asked_for_are_noted():
+    alone, together, _ = effects(
+        tiny_model("llama"), some_prompts(1), donors=200, segments=("premise1", "premise2")
     )
     assert set(alone["segment"]) == {"premise1", "premise2"}
     for _, rows in alone.groupby(["prompt_id", "donor_kind"]):
         total = rows["value"].iloc[0] - rows["value_without"].iloc[0]
         assert rows["shapley"].sum() == pytest.approx(total, abs=1e-9)
     assert len(together) == len(alone) // 2
-
-
-def test_prompts_of_ones_own_hold_their_donors():
+    rows = alone[alone["donor_kind"] == "instance"]
+    (count,) = rows["donors"].unique()
+    assert set(rows["note"]) == {f"{count} of 200 donors"}
+    assert all(len(names) == count for names in rows["donor_names"])
+    # Prompts of one's own hold their donors.
     text, segments = compose([("one", "Ann runs."), (None, " "), ("two", "Bob sits.")])
     donors = tuple(Donor(name, "instance", {"one": f"{name} runs."}) for name in ("Eve", "Kim"))
     prompt = Prompt("1", text, segments, yes_no(), "p", "side", {}, donors=donors)
-    alone, together = effects(tiny_model("llama"), [prompt])
-    assert alone["segment"].tolist() == ["one"]
+    alone, together, _ = effects(tiny_model("llama"), [prompt])
+    assert alone["segment"].tolist() == ["one"] and together.empty
     assert list(alone["donor_names"].item()) == ["Eve", "Kim"]
-    assert together.empty
 
 
 def test_what_cannot_be_measured_is_refused():
@@ -239,7 +222,7 @@ def test_the_margin_that_methods_attribute_is_the_one_whose_effects_are_measured
     prompts, model = with_donors(pairs, count=3), tiny_model("llama")
     methods = ("leave_one_out:donor", "shapley")
     scores = interp.attribute(model, prompts, methods=methods, target="margin").segment_scores
-    alone, _ = effects(model, prompts, donors=3)
+    alone, *_ = effects(model, prompts, donors=3)
     alone = alone[alone["donor_kind"] == "instance"].set_index(["prompt_id", "segment"])
     for method, column in zip(methods, ("leave_one_out", "shapley"), strict=True):
         own = scores[scores["method"] == method].set_index(["prompt_id", "segment"])["score"]

@@ -64,23 +64,23 @@ def test_effects_equal_those_of_the_model_here(answers, server, tmp_path):
 
 
 @pytest.mark.slow
-def test_results_in_memory_and_the_key(server, monkeypatch):
+def test_results_in_memory_the_key_and_the_name_of_the_model(server, monkeypatch):
     spec = Effects(donors=1, server=server.url)
     here = interp.run(Effects(donors=1), models=DEFAULT, limit=1)
-    assert interp.run(spec, models=DEFAULT, limit=1).table("segment_effects").shape == (
-        here.table("segment_effects").shape
-    )
+    found = interp.run(spec, models=DEFAULT, limit=1)
+    assert found.table("segment_effects").shape == here.table("segment_effects").shape
     assert set(server.keys) == {None}
     server.keys.clear()
+    server.requests.clear()
     monkeypatch.setenv("INTERP_SERVER_KEY", "secret")
+    monkeypatch.setattr(server, "name", "first")
     interp.run(spec, models=DEFAULT, limit=1)
     assert set(server.keys) == {"Bearer secret"}
-
-
-def lacks_a_token(server, body):
-    status, answer = server.completions(body)
-    answer["choices"][0]["prompt_logprobs"][-1] = {"0": {"logprob": -1.0}}
-    return status, answer
+    assert {body["model"] for body in server.requests} == {"first"}
+    server.answer = lambda body: (403, {"error": "wrong"})
+    with pytest.raises(interp.UserError, match="INTERP_SERVER_KEY is not accepted") as caught:
+        interp.run(spec, models=DEFAULT, limit=1)
+    assert "secret" not in str(caught.value)
 
 
 def each_is(change):
@@ -140,18 +140,21 @@ def test_what_rounding_makes_of_certainty_is_read(server):
     assert (found.table("segment_effects")["error"] == "").all()
 
 
-@pytest.mark.parametrize(
-    "refused", [lambda place: place % 3 == 0, lambda place: place > 0, lambda place: True]
-)
-def test_choices_that_are_repeated_are_refused(refused, server):
-    def answer(body):
-        status, reply = server.completions(body)
+def repeats(refused):
+    """A server that gives some choices twice."""
+
+    def answer(served, body):
+        status, reply = served.completions(body)
         more = [one for place, one in enumerate(reply["choices"]) if refused(place)]
         return status, {"choices": [*reply["choices"], *more]}
 
-    server.answer = answer
-    with pytest.raises(interp.UserError, match=r"choices for .* prompts"):
-        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
+    return answer
+
+
+def lacks_a_token(served, body):
+    status, answer = served.completions(body)
+    answer["choices"][0]["prompt_logprobs"][-1] = {"0": {"logprob": -1.0}}
+    return status, answer
 
 
 @contextmanager
@@ -211,16 +214,17 @@ def test_a_server_that_breaks_off_within_an_answer(head, body, reset, capsys):
         b"HTTP/1.1 500 x\r\nContent-Length: 100000\r\n\r\n",
         b"HTTP/1.1 200 x\r\nA: ",
         b"",
+        None,
     ],
 )
-def test_a_server_that_drips_has_an_end(head, monkeypatch):
+def test_a_server_that_drips_or_says_nothing_has_an_end(head, monkeypatch):
     monkeypatch.setattr(served_module, "PATIENCE", 0.6)
     over = threading.Event()
 
     def drip(connection: socket.socket) -> None:
-        connection.sendall(head)
+        connection.sendall(head or b"")
         while not over.wait(0.05):
-            connection.sendall(b"H")
+            connection.sendall(b"" if head is None else b"H")
 
     with raw(drip) as url:
         start = time.monotonic()
@@ -249,6 +253,9 @@ def test_a_server_that_drips_has_an_end(head, monkeypatch):
             "prompt_logprobs: Field required",
         ),
         (lacks_a_token, "no log-probability of a prompt's token"),
+        (repeats(lambda place: place % 3 == 0), r"choices for .* prompts"),
+        (repeats(lambda place: place > 0), r"choices for .* prompts"),
+        (repeats(lambda place: True), r"choices for .* prompts"),
     ],
 )
 def test_a_server_that_does_not_give_the_numbers_ends_the_run(answer, message, server, tmp_path):
@@ -274,23 +281,15 @@ def test_what_does_not_go_with_a_server_is_refused(server, organism, prompts, tm
     assert not (tmp_path / "run").exists()
 
 
-def test_a_server_that_does_not_answer(server, monkeypatch):
-    monkeypatch.setattr(served_module, "PATIENCE", 0.5)
-    server.answer = lambda body: time.sleep(1.5) or (200, {"choices": []})
-    with pytest.raises(interp.UserError, match=r"no answer within 0\.5 s"):
+@pytest.mark.parametrize(
+    "refused", [lambda place: place % 3 == 0, lambda place: place > 0, lambda place: True]
+)
+def test_choices_that_are_repeated_are_refused(refused, server):
+    def answer(body):
+        status, reply = server.completions(body)
+        more = [one for place, one in enumerate(reply["choices"]) if refused(place)]
+        return status, {"choices": [*reply["choices"], *more]}
+
+    server.answer = answer
+    with pytest.raises(interp.UserError, match=r"choices for .* prompts"):
         interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
-
-
-def test_a_key_that_is_refused(server, monkeypatch):
-    monkeypatch.setenv("INTERP_SERVER_KEY", "secret")
-    server.answer = lambda body: (403, {"error": "wrong"})
-    with pytest.raises(interp.UserError, match="INTERP_SERVER_KEY is not accepted") as caught:
-        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
-    assert "secret" not in str(caught.value)
-
-
-@pytest.mark.slow
-def test_only_the_model_of_this_name_is_asked_for(server, monkeypatch):
-    monkeypatch.setattr(server, "name", "first")
-    interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
-    assert {body["model"] for body in server.requests} == {"first"}

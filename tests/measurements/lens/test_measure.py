@@ -14,7 +14,7 @@ from interp.lenses.corpus import sentences
 from interp.lenses.final import FinalNorm, unembedding_rows
 from interp.lenses.rows import EMBEDDING, own_rows, read_streams
 from interp.lenses.store import fitted
-from interp.measurements.lens.words import first_token
+from interp.measurements.lens.measure import first_token
 from interp.measurements.specs import Lens
 from interp.measuring.core import bind, collect
 from interp.prompts.answers import AnswerOption, Choice, FreeText
@@ -28,15 +28,8 @@ WORDS = ("A", "B", "C")
 
 def prompt(city, *, place="is in", **factors):
     text, segments = compose([("city", city), (None, f" {place} ")])
-    return Prompt(
-        f"{city} {place}",
-        text,
-        segments,
-        FreeText(("-",)),
-        f"{city} {place}",
-        "one",
-        {"city": city, **factors},
-    )
+    name, about = f"{city} {place}", {"city": city, **factors}
+    return Prompt(name, text, segments, FreeText(("-",)), name, "one", about)
 
 
 PROMPTS = [prompt("Oslo"), prompt("Rome"), prompt("Lima", place="lies somewhere in")]
@@ -83,7 +76,7 @@ def test_scores_are_rows_times_streams_by_hand(kind):
         assert np.allclose(control, alone, atol=1e-4)
 
 
-def test_the_last_layers_scores_are_the_models_logits():
+def test_the_last_layers_scores_are_the_models_logits_whatever_the_batch():
     model = tiny_model("llama")
     readings = read(model, words=WORDS, methods=("logit", "jacobian"))
     tokens = [first_token(model, word) for word in WORDS]
@@ -93,10 +86,6 @@ def test_the_last_layers_scores_are_the_models_logits():
             logits = model.hf(input_ids=batch.token_ids).logits[0, -1, tokens]
         for method in ("logit", "jacobian"):
             assert np.allclose(scores_of(readings, one, method)[-1], logits, atol=1e-4)
-
-
-def test_batches_do_not_matter():
-    model = tiny_model("llama")
     options = {"words": WORDS, "roles": ("city", "last"), "methods": ("jacobian", "own")}
     together, alone = (read(model, batch_tokens=n, **options) for n in (None, 1))
     for column in ("scores", "from_embedding"):
@@ -169,26 +158,19 @@ def test_words_that_share_their_first_token_are_left_out(facts):
     assert readings.loc[readings["prompt_id"] == "Rome is in", "rank"].notna().all()
 
 
-def test_the_facts_of_a_system_are_found_by_their_subject(organism, prompts):
-    readings = read(
-        organism,
-        prompts[:4],
-        facts="rulebreakers",
-        roles=("premise2_entity_b",),
-        methods=("logit",),
-    )
-    for one in prompts[:4]:
-        own = readings[readings["prompt_id"] == one.id]
-        if one.side == "rulebreaker":
-            assert set(own["right"].dropna()) <= {one.factors["entity_a"]}
-
-
-def test_options_are_the_words_by_default(prompts, organism):
+def test_options_are_the_words_by_default_and_facts_of_a_system_are_found_by_their_subject(
+    prompts, organism
+):
     readings = read(organism, prompts[:4], methods=("logit",))
+    at = {"roles": ("premise2_entity_b",), "methods": ("logit",)}
+    about = read(organism, prompts[:4], facts="rulebreakers", **at)
     for one in prompts[:4]:
         own = readings[readings["prompt_id"] == one.id]
         assert set(own["right"]) == {one.answer.gold}
         assert {*own["words"].iloc[0]} == {option.name for option in one.answer.options}
+        if one.side == "rulebreaker":
+            right = about.loc[about["prompt_id"] == one.id, "right"]
+            assert set(right.dropna()) <= {one.factors["entity_a"]}
     last = readings[readings["layer"] == readings["layer"].max()]
     answers = interp.evaluate(organism, prompts[:4]).table("answers")
     assert isinstance(prompts[0].answer, Choice)

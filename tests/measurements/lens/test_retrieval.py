@@ -62,20 +62,14 @@ def test_verdicts_equal_loops():
         assert row["error"] == np.mean(np.delete(strengths[one], right[one]) > threshold)
 
 
-def test_without_information_the_share_is_the_error():
-    rows, clusters, _ = planted(0.0, clusters=400)
-    found = retrieved(rows, clusters)
-    assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
-    for verdict in ("retrieved", "embedding"):
-        assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)
-
-
 def test_facts_that_are_retrieved_do_not_change_the_error_of_others():
     shares = []
     for size in (0.0, 4.0, 400.0):
         rows, clusters, knows = planted(0.7, clusters=300, size=size)
         found = retrieved(rows, clusters)
         shares.append(found.loc[~knows, "retrieved"].tolist())
+        for verdict in ("error", "embedding"):
+            assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)
     assert np.mean(shares[0]) == pytest.approx(0.05, abs=0.04)
     assert shares[0] == shares[1] == shares[2]
 
@@ -109,13 +103,8 @@ def test_a_planted_share_is_found():
     assert table.loc["right", "retrieved"] > 0.95
     assert table.loc["wrong", "retrieved"] == pytest.approx(0.05, abs=0.06)
     assert table.loc["all", "retrieved_low"] < 0.525 < table.loc["all", "retrieved_high"]
-
-
-def test_answers_that_are_not_judged_count_among_all():
-    rows, clusters, _ = planted(0.5, clusters=10)
-    found = retrieved(rows, clusters)
-    answers = pd.DataFrame({"model": "m", "prompt_id": found["prompt_id"], "correct": None})
-    assert retrieval_table(found, answers)["answered"].tolist() == ["all"]
+    unjudged = retrieval_table(found, answers.assign(correct=None))
+    assert unjudged["answered"].tolist() == ["all"]
 
 
 def test_a_single_cluster_has_no_verdict():
@@ -124,3 +113,11 @@ def test_a_single_cluster_has_no_verdict():
     assert found[["retrieved", "threshold", "embedding"]].isna().all(axis=None)
     answers = pd.DataFrame({"model": "m", "prompt_id": found["prompt_id"], "correct": True})
     assert retrieval_table(found, answers)["retrieved"].isna().all()
+
+
+def test_without_information_the_share_is_the_error():
+    rows, clusters, _ = planted(0.0, clusters=400)
+    found = retrieved(rows, clusters)
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
+    for verdict in ("retrieved", "embedding"):
+        assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)

@@ -14,7 +14,7 @@ def result(organism):
     return interp.lens(organism, some_prompts(12), roles=("premise2_entity_b", "last"))
 
 
-def test_every_figure_and_table_can_be_drawn(result):
+def test_every_figure_and_table_can_be_drawn_and_what_the_embedding_gives_is_a_caution(result):
     tables = [item for item in result.shown if isinstance(item, TableItem)]
     figures = [item for item in result.shown if isinstance(item, FigureItem)]
     assert [item.name for item in tables] == ["reading_table", "retrieval_table"]
@@ -27,9 +27,6 @@ def test_every_figure_and_table_can_be_drawn(result):
     labels = [label.get_text() for label in grid.get_yticklabels()]
     assert [label.endswith(": embedding alone") for label in labels] == [False, True] * 2
     assert np.asarray(grid.images[0].get_array()).shape[0] == 4
-
-
-def test_what_the_embedding_alone_gives_is_a_caution(result):
     (caution,) = (own for own in result.cautions if own.kind == EMBEDDED)
     assert caution.model == "organism/llama-shallow"
     assert any(name.startswith("logit at premise2_entity_b") for name in caution.numbers)
@@ -37,24 +34,14 @@ def test_what_the_embedding_alone_gives_is_a_caution(result):
 
 
 def test_left_out_words_are_a_caution(organism, tmp_path):
+    prompts = [one for one in some_prompts(12) if one.side == "rulebreaker"][:4]
+    words = ("Norway", "Norway north", "Peru", "Italy")
+    rows = [f"{one.factors['entity_b']},x,{word}" for one, word in zip(prompts, words, strict=True)]
     file = tmp_path / "facts.csv"
-    file.write_text(
-        "fact,text,answer\n"
-        + "".join(f"{one.factors['entity_b']},x,{word}\n" for one, word in FACTS)
-    )
-    prompts = [one for one, _ in FACTS]
+    file.write_text("\n".join(["fact,text,answer", *rows]))
     found = interp.lens(organism, prompts, facts=str(file), methods=("logit",))
     (caution,) = (own for own in found.cautions if own.kind == LEFT_OUT)
     assert caution.numbers == {"words": 2, "prompts": 2}
-
-
-FACTS = [
-    *zip(
-        [one for one in some_prompts(12) if one.side == "rulebreaker"][:4],
-        ("Norway", "Norway north", "Peru", "Italy"),
-        strict=True,
-    )
-]
 
 
 def test_own_words_have_no_right_one(organism):

@@ -19,22 +19,16 @@ WORDS = ["Norway", "Italy", "Peru"]
 def readings(scores, right, *, embedding=None, words=WORDS, **others):
     """Rows of lens_readings, one for each row of scores."""
     alone = scores if embedding is None else embedding
-    frame = pd.DataFrame(
-        {
-            "model": "m",
-            "group": "city",
-            "method": "jacobian",
-            "layer": 0,
-            "prompt_id": [f"p{n}" for n in range(len(scores))],
-            "words": [list(words)] * len(scores),
-            "fact": "f",
-            "log_odds": 0.0,
-            "right": [None if own is None else words[own] for own in right],
-            "scores": [*np.asarray(scores, dtype=float)],
-            "from_embedding": [*np.asarray(alone, dtype=float)],
-        }
-    )
-    return frame.assign(**others)
+    place = {"model": "m", "group": "city", "method": "jacobian", "layer": 0}
+    frame = pd.DataFrame({"prompt_id": [f"p{n}" for n in range(len(scores))], **place})
+    return frame.assign(
+        words=[list(words)] * len(scores),
+        fact="f",
+        log_odds=0.0,
+        right=[None if own is None else words[own] for own in right],
+        scores=[*np.asarray(scores, dtype=float)],
+        from_embedding=[*np.asarray(alone, dtype=float)],
+    ).assign(**others)
 
 
 def clusters_of(numbers):
@@ -87,6 +81,20 @@ def test_ties_share_the_point_and_a_single_cluster_cannot_be_centred():
     assert table["accuracy"].isna().all()
     assert re.search(r"\bno other cluster\b", table["note"].item())
     assert table["raw_accuracy"].item() == pytest.approx(1 / 3)
+    # Centred, the last reading is [1, 1, -2] plus what is common to all words.
+    scores = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, -2.0]])
+    last = judged(readings(scores, [2, 2, 0]), clusters_of(range(3))).iloc[2]
+    assert last[["margin", "accuracy"]].tolist() == pytest.approx([0, 1 / 2])
+    nothing = judged(readings(np.eye(3), [None] * 3), clusters_of(range(3)))
+    assert nothing.empty and reading_table(nothing).empty
+
+
+def test_one_embedding_reads_by_chance_whatever_is_left_of_rounding():
+    found = readings(np.random.default_rng(0).normal(size=(9, 3)), [0, 1, 2] * 3)
+    noise = 1e-8 * np.random.default_rng(1).normal(size=(9, 3))
+    found["from_embedding"] = list(np.array([3.0, -1.0, 2.0]) + noise)
+    table = reading_table(judged(found, clusters_of(range(9))))
+    assert table["embedding"].item() == pytest.approx(1 / 3)
 
 
 def test_words_that_lead_together_share_the_point_in_every_table():
@@ -101,28 +109,6 @@ def test_words_that_lead_together_share_the_point_in_every_table():
     assert ranks == [[1.5, 1.5, 3], [2, 2, 2], [3, 1, 2], [3, 2, 1]]
     noise = 1e-7 * np.array([0.0, 1.0, -1.0])
     assert mean_rank(np.full(3, 5.0) + noise, 0) == 2
-
-
-def test_the_margin_is_zero_where_the_point_is_shared():
-    # Centred, the last reading is [1, 1, -2] plus what is common to all words.
-    scores = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, -2.0]])
-    found = judged(readings(scores, [2, 2, 0]), clusters_of(range(3)))
-    assert found["margin"].iloc[2] == pytest.approx(0)
-    assert found["accuracy"].iloc[2] == pytest.approx(1 / 2)
-
-
-def test_one_embedding_reads_by_chance_whatever_is_left_of_rounding():
-    found = readings(np.random.default_rng(0).normal(size=(9, 3)), [0, 1, 2] * 3)
-    noise = 1e-8 * np.random.default_rng(1).normal(size=(9, 3))
-    found["from_embedding"] = list(np.array([3.0, -1.0, 2.0]) + noise)
-    table = reading_table(judged(found, clusters_of(range(9))))
-    assert table["embedding"].item() == pytest.approx(1 / 3)
-
-
-def test_readings_without_a_right_word_are_not_judged():
-    found = judged(readings(np.eye(3), [None] * 3), clusters_of(range(3)))
-    assert found.empty
-    assert reading_table(found).empty
 
 
 def test_readings_among_different_words_are_centred_apart():

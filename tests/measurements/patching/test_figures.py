@@ -3,10 +3,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.measurements.patching.figures import (
-    layers_by_roles,
-    layers_by_tokens,
-)
+from interp.measurements.patching.figures import layers_by_roles, layers_by_tokens
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -42,24 +39,9 @@ def test_layers_by_tokens_shows_one_pair():
     assert any(str(result.pairs["pair_id"].iloc[0]) in text for text in drawn(ax))
 
 
-def test_a_figure_may_have_nothing_to_show():
-    columns = ["model", "site", "head", "role", "layer", "effect", "pairs", "recognized"]
-    ax = layers_by_roles(pd.DataFrame(columns=columns))
-    assert any("no pairs" in text for text in drawn(ax))
-
-
 @pytest.mark.parametrize("value", [0.0, np.nan])
-def test_a_heat_map_without_effects_can_be_drawn(value):
-    table = pd.DataFrame(
-        {
-            "model": "m",
-            "site": "z",
-            "head": None,
-            "role": "last",
-            "layer": [0, 1],
-            "effect": value,
-            "pairs": 3,
-            "recognized": "all",
-        }
-    )
+def test_a_figure_may_have_nothing_to_show(value):
+    row = {"model": "m", "site": "z", "head": None, "role": "last", "effect": value}
+    table = pd.DataFrame([{**row, "pairs": 3, "recognized": "all", "layer": n} for n in (0, 1)])
     assert "last" in drawn(layers_by_roles(table))
+    assert any("no pairs" in text for text in drawn(layers_by_roles(table[:0])))

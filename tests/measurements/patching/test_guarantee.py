@@ -20,15 +20,10 @@ from tests.measurements.patching import test_tables
     ("level", "scores", "rank"),
     [(0.95, 19, 19), (0.95, 20, 20), (0.95, 39, 38), (0.9, 9, 9), (0.9, 29, 27), (0.5, 4, 3)],
 )
-def test_the_limit_is_an_order_statistic(level, scores, rank):
+def test_the_limit_is_an_order_statistic_of_enough_scores(level, scores, rank):
     values = np.random.default_rng(scores).permutation(scores) + 1.0
     assert conformal_limit(values, level) == rank
-
-
-@pytest.mark.parametrize(
-    ("level", "needed"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19), (0.99, 99)]
-)
-def test_fewer_scores_than_needed_have_no_limit(level, needed):
+    needed = {0.5: 1, 0.9: 9, 0.95: 19}[level]
     assert fewest(level) == needed
     assert math.isfinite(conformal_limit(np.ones(needed), level))
     assert conformal_limit(np.ones(needed - 1), level) == math.inf
@@ -81,17 +76,16 @@ def test_bounds_worked_out_by_hand():
     assert site["effect_limit"] == 4
     assert (site["pairs_checked"], site["pairs_unchecked"], site["note"]) == (2, 2, "")
     assert strata["role"].tolist() == ["template", "entity"]
-    assert strata["margin"].tolist() == [3, 0.5]
-    assert strata["bound"].tolist() == [7, 1]
-    assert strata["effect_limit"].tolist() == [4, 1.5]
-
-
-def test_estimates_that_are_too_large_need_no_margin():
+    numbers = strata[["margin", "bound", "effect_limit"]].to_numpy().tolist()
+    assert numbers == [[3, 7, 4], [0.5, 1, 1.5]]
+    # Estimates that are too large need no margin.
     sites, strata = tables([[2.0]] * 3, [[0.5]] * 3, [True, True, False], 0.5)
     assert sites["margin"].item() == -1.5
     assert sites["bound"].item() == strata["bound"].item() == 0.5
     sites, _ = tables([[2.0], [2.0], [1.0]], [[0.5]] * 3, [True, True, False], 0.5)
     assert sites["bound"].item() == 0
+    nothing = patches_of([[0.0]], [[0.0]], [False])[:0]
+    assert all(own.empty for own in guarantee_tables([nothing], pairs_of([False]), level=0.9))
 
 
 def test_too_few_checked_pairs_bound_nothing_and_say_so():
@@ -123,13 +117,6 @@ def test_every_site_has_its_own_guarantee():
     sites, strata = guarantee_tables(patches, pairs_of(checked), level=0.5)
     assert sites.set_index("site")["margin"].to_dict() == {"z": 1, "v": 2}
     assert len(strata) == 4
-
-
-def test_nothing_estimated_is_nothing_bounded():
-    nothing = patches_of([[0.0]], [[0.0]], [False])[:0]
-    sites, strata = guarantee_tables([nothing], pairs_of([False]), level=0.9)
-    assert sites.empty
-    assert strata.empty
 
 
 @pytest.mark.slow

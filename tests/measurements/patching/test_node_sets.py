@@ -5,31 +5,20 @@ import pandas as pd
 import pytest
 
 from interp.measurements.patching.node_sets import node_set_table
+from tests.measurements.patching.test_tables import pairs_of
 
 
-def sets_of(shares, ranking="exact", of=10):
+def sets_of(shares, of=10):
     """Rows of each pair's NS after 1, 5 and all of its cells."""
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": f"p{pair}",
-            "direction": "denoising",
-            "sites": "resid_pre",
-            "ranking": ranking,
-            "cells": cells,
-            "of_cells": of,
-            "normalized": share,
-        }
+    rows = [
+        (f"p{pair}", cells, share)
         for pair, of_pair in enumerate(shares)
         for cells, share in zip((1, 5, of), of_pair, strict=True)
+    ]
+    about = {"model": "m", "direction": "denoising", "sites": "resid_pre", "ranking": "exact"}
+    return pd.DataFrame(rows, columns=["pair_id", "cells", "normalized"]).assign(
+        **about, of_cells=of
     )
-
-
-def pairs_of(gaps, clusters=None, recognized=True):
-    names = [f"p{pair}" for pair in range(len(gaps))]
-    metrics = {"base_metric": 1.0, "source_metric": 1.0 + np.array(gaps)}
-    same = {"model": "m", "direction": "denoising", "recognized": recognized}
-    return pd.DataFrame({"pair_id": names, "cluster": clusters or names, **metrics, **same})
 
 
 def of_all(sets, pairs):
@@ -41,11 +30,13 @@ def of_all(sets, pairs):
 
 def test_areas_are_those_worked_out():
     """Trapezoids of widths 0.1, 0.4 and 0.5 over 0, 0.5, 1.2 and 1."""
-    row = of_all(sets_of([[0.5, 1.2, 1.0]]), pairs_of([2.0]))
+    row = of_all(sets_of([[0.5, 1.2, 1.0]] * 2), pairs_of([2.0] * 2).assign(cluster="one city"))
     assert row["cpr"] == pytest.approx(0.1 * 0.25 + 0.4 * 0.85 + 0.5 * 1.1)
     assert row["cmd"] == pytest.approx(0.1 * 0.75 + 0.4 * 0.35 + 0.5 * 0.1)
+    assert (row["pairs"], row["clusters"]) == (2, 1)
     assert np.isnan(row["cpr_low"])
     assert re.match(r"not tested: 1 cluster; .*\b10\b", row["note"])
+    assert node_set_table(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty
 
 
 def test_pairs_whose_prompts_hardly_differ_are_left_out():
@@ -66,13 +57,3 @@ def test_pairs_that_the_model_fails_do_not_hide_the_others():
     assert table["pairs"].to_dict() == {"yes": 2, "all": 3}
     assert table.loc["yes", "cpr"] == pytest.approx(0.05 + 0.4 + 0.5)
     assert table.loc["all", "cpr"] == pytest.approx(0.95 - 45 * (0.05 + 0.2) / 3)
-
-
-def test_pairs_are_clustered_by_a_column():
-    cities = [f"city {number // 2:02}" for number in range(24)]
-    row = of_all(sets_of([[0.5, 1.2, 1.0]] * 24), pairs_of([2.0] * 24, cities))
-    assert (row["pairs"], row["clusters"]) == (24, 12)
-
-
-def test_nothing_measured_gives_empty_tables():
-    assert node_set_table(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty

@@ -5,50 +5,24 @@ import pandas as pd
 import pytest
 
 from interp.estimates.compute import estimate
-from interp.measurements.patching.tables import (
-    EFFECTS,
-    effect_trials,
-    verification_table,
-)
+from interp.measurements.patching.tables import EFFECTS, effect_trials, verification_table
 from interp.statistics.means import NO_SPREAD
 
 
 def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre", **columns):
     """One row a pair."""
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": [f"p{index}" for index in range(len(effects))],
-            "direction": "denoising",
-            "method": method,
-            "source": "counterpart",
-            "site": site,
-            "layer": layer,
-            "head": None,
-            "position": None,
-            "role": role,
-            "effect": effects,
-            "flipped": [effect > 1 for effect in effects],
-            **columns,
-        }
-    )
+    same = {"model": "m", "direction": "denoising", "source": "counterpart", "head": None}
+    rows = pd.DataFrame({"pair_id": [f"p{index}" for index in range(len(effects))], **same})
+    where = {"role": role, "method": method, "layer": layer, "site": site, "position": None}
+    flipped = [effect > 1 for effect in effects]
+    return rows.assign(**where, effect=effects, flipped=flipped).assign(**columns)
 
 
 def pairs_of(gaps, recognized=True):
-    count = len(gaps)
-    return pd.DataFrame(
-        {
-            "model": "m",
-            "pair_id": [f"p{index}" for index in range(count)],
-            "cluster": [f"p{index}" for index in range(count)],
-            "direction": "denoising",
-            "clean_prompt_id": [f"clean {index}" for index in range(count)],
-            "corrupt_prompt_id": [f"corrupt {index}" for index in range(count)],
-            "base_metric": 1.0,
-            "source_metric": [1.0 + gap for gap in gaps],
-            "recognized": recognized,
-        }
-    )
+    names = [f"p{index}" for index in range(len(gaps))]
+    same = {"model": "m", "direction": "denoising", "base_metric": 1.0, "recognized": recognized}
+    metrics = [1.0 + gap for gap in gaps]
+    return pd.DataFrame({"pair_id": names, "cluster": names, "source_metric": metrics, **same})
 
 
 def effect_table(patches, pairs):
@@ -107,49 +81,31 @@ def test_what_a_counterpart_does_beyond_its_control():
     assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
 
 
-def test_pairs_are_clustered_by_a_column():
-    pairs = pairs_of(np.full(24, 2.0)).assign(cluster=np.repeat(range(12), 2))
-    row = only(effect_table(patches_of(np.arange(24.0)), pairs))
-    assert (row["pairs"], row["clusters"]) == (24, 12)
-
-
-def test_pairs_are_split_by_recognition():
+def test_pairs_are_clustered_and_split_by_recognition_and_what_is_undefined_is_said():
     recognized = [True, False, False]
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
     assert only(table, "yes")["effect"] == pytest.approx(1)
     assert only(table, "no")["effect"] == pytest.approx(5)
     assert re.match(r"not tested: 1 cluster; .*\b10\b", only(table, "yes")["note"])
     assert np.isnan(only(table, "yes")["effect_low"])
-
-
-def test_what_is_undefined_is_said():
-    table = effect_table(patches_of([1.0, 2.0] * 6), pairs_of([1.0, -1.0] * 6))
+    pairs = pairs_of([1.0, -1.0] * 12).assign(cluster=np.tile(range(12), 2))
+    table = effect_table(patches_of([1.0, 2.0] * 12), pairs)
     row = only(table, "yes")
+    assert (row["pairs"], row["clusters"]) == (24, 12)
     assert np.isnan(row["recovered"])
     note = "no recovered share: the mean difference is below one standard deviation"
     assert row["note"] == note
-    assert only(table, "no")["note"] == "no such pairs"
-    assert only(table, "no")["pairs"] == 0
+    assert (only(table, "no")["note"], only(table, "no")["pairs"]) == ("no such pairs", 0)
 
 
-def test_tokens_of_a_role_count_once_for_each_pair():
+def test_tokens_of_a_role_count_once_for_each_pair_and_roles_stand_beside_their_segment():
     patches = pd.concat([patches_of([1.0, 3.0], position=3), patches_of([2.0, 3.0], position=4)])
     row = only(effect_table(patches, pairs_of([1.0, 1.0])))
-    assert row["effect"] == pytest.approx((1.5 + 3) / 2)
-    assert row["pairs"] == 2
-
-
-def test_roles_stand_beside_their_segment():
+    assert (row["effect"], row["pairs"]) == (pytest.approx((1.5 + 3) / 2), 2)
     roles = ["template", "premise1", "premise1_entity_a", "last", "premise1_entity_b"]
     patches = pd.concat([patches_of([1.0, 2.0], role=role) for role in roles])
     table = effect_table(patches, pairs_of([1.0, 1.0]))
-    assert table["role"].drop_duplicates().tolist() == [
-        "template",
-        "premise1",
-        "premise1_entity_a",
-        "premise1_entity_b",
-        "last",
-    ]
+    assert table["role"].drop_duplicates().tolist() == [*roles[:3], *roles[:2:-1]]
 
 
 def test_verification_compares_cell_by_cell():

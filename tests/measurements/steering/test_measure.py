@@ -17,7 +17,9 @@ from interp.measuring.core import bind, collect
 from interp.patching.pairs import in_pairs
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize, tokens_of
+from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.hooks import hooked
+from tests.support.other_kinds import classifier
 from tests.support.pairs import plain_metric
 from tests.support.prompts import some_prompts
 
@@ -41,8 +43,6 @@ def metric_of(model, prompt, change=lambda output: None, layer=0):
     (tokenized,) = tokenize(model, [prompt])
     options = [option.name for option in prompt.answer.options]
     other = next(name for name in options if name != prompt.answer.gold)
-    from interp.scoring.answer_tokens import AnswerTokenizer
-
     answers = AnswerTokenizer(model)(tokenized).contrast(prompt.answer.gold, other)
     layers = model.hf.get_submodule(model.architecture.layers)
     with hooked(layers[layer], "out", change):
@@ -162,14 +162,14 @@ def test_words_are_those_of_both_prompts_and_of_a_donor(model, prompts):
 
 
 def test_rows_are_complete_and_placebos_differ_by_draw(model, prompts):
+    options = {"draws": 3, "side": "rulebreaker"}
     result = steered(
         model,
         prompts,
         changes=("project", "add"),
         roles=(ROLE, "last"),
         doses=(0.5, 2.0),
-        draws=3,
-        side="rulebreaker",
+        **options,
     )
     rows = result.to_frame()
     plain, placebos = (rows[rows["source"] == name] for name in ("direction", "placebo"))
@@ -181,25 +181,11 @@ def test_rows_are_complete_and_placebos_differ_by_draw(model, prompts):
     assert set(result.table("steered")["prompt_id"]) == {
         p.id for p in prompts if p.side == "rulebreaker"
     }
-    again = steered(
-        model, prompts, changes=("add",), roles=("last",), draws=3, side="rulebreaker", layers=(1,)
-    ).to_frame()
-    both = placebos.merge(again, on=[*KEYS, "source", "draw"])
-    assert both.empty  # other doses
-    pd.testing.assert_frame_equal(
-        again,
-        steered(
-            model,
-            prompts,
-            changes=("add",),
-            roles=("last",),
-            draws=3,
-            side="rulebreaker",
-            layers=(1,),
-            batch_tokens=64,
-        ).to_frame(),
-        atol=TOLERANCE,
-    )
+    options |= {"changes": ("add",), "roles": ("last",), "layers": (1,)}
+    frames = [
+        steered(model, prompts, **options, batch_tokens=tokens).to_frame() for tokens in (None, 64)
+    ]
+    pd.testing.assert_frame_equal(*frames, atol=TOLERANCE)
 
 
 def test_a_band_changes_its_layers_together(model, prompts):
@@ -219,16 +205,10 @@ def test_the_default_band(layers, band):
 
 
 def test_joined_roles_are_changed_together_as_far_as_there_are_any(model, prompts):
+    names = ("premise1_entity_b", "premise2_entity_b", "conclusion_entity_b")
     for tokenized in tokenize(model, list(prompts)):
-        both = joined_tokens(
-            tokenized, role="premise1_entity_b+premise2_entity_b+conclusion_entity_b", last=False
-        )
-        parts = [
-            position
-            for name in ("premise1_entity_b", "premise2_entity_b", "conclusion_entity_b")
-            for position in tokens_of(tokenized, name)
-        ]
-        assert both == sorted(parts)
+        both = joined_tokens(tokenized, role="+".join(names), last=False)
+        assert both == sorted(at for name in names for at in tokens_of(tokenized, name))
         assert len(both) >= 2
 
 
@@ -248,6 +228,8 @@ def test_joined_roles_are_changed_together_as_far_as_there_are_any(model, prompt
 def test_what_cannot_be_changed_is_refused(model, prompts, options, message):
     with pytest.raises(UserError, match=message):
         steered(model, prompts, **options)
+    with pytest.raises(UserError, match="lens"):
+        steered(classifier("bert", classes=("No", "Yes")), prompts)
 
 
 def test_words_that_begin_alike_are_refused_prompt_by_prompt(model, prompts):
@@ -282,16 +264,3 @@ def test_words_of_all_pairs_are_fitted_at_once(model, side, monkeypatch):
     assert sorted(token for own in fits[1:] for token in own) == sorted(tokens)
     effects = [row["effect"] for row in alone]
     assert together["effect"].tolist() == pytest.approx(effects, abs=1e-6)
-
-
-def test_lenses_need_a_causal_language_model(prompts):
-    from tests.support.other_kinds import classifier
-
-    model = classifier("bert", classes=("No", "Yes"))
-    with pytest.raises(UserError, match="lens"):
-        steered(model, prompts)
-
-
-def test_specs_take_what_a_command_takes():
-    spec = Steer(doses=(0.5, 1), directions=("jacobian", "logit"), band=True)
-    assert Steer(**spec.as_json()) == spec

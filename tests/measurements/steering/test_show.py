@@ -1,5 +1,7 @@
 """Tables, cautions, curves and pages of steering."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,45 +11,31 @@ from interp.analysis.cautions.caution import NOTHING, REACH
 from interp.estimates.compute import estimate
 from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated, largest
-from interp.measurements.steering.derive import steered_prompts
-from interp.measurements.steering.show import STEERING
+from interp.measurements.steering.show import STEERING, steered_prompts
 from interp.report.figures.style import NOTHING_SHOWN
 from interp.report.page import FigureItem, TableItem
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 
-def made(clusters=12, effect=1.0, placebo=0.0, seed=0, turned=0.25):
+def made(clusters=12, effect=1.0):
     """Effects of one swap at two layers, with two draws; only layer 1 has the effect."""
-    rng = np.random.default_rng(seed)
-    rows, prompts = [], []
-    for number in range(clusters):
-        for copy in range(2):
-            prompt = f"{number}-{copy}"
-            prompts.append({"prompt_id": prompt, "pair_id": prompt, "side": "a"})
-            for layer in (0, 1):
-                key = {
-                    "model": "m",
-                    "prompt_id": prompt,
-                    "direction": "jacobian",
-                    "change": "swap",
-                    "dose": 1.0,
-                    "role": "city",
-                    "layer": layer,
-                }
-                noise = rng.normal(0, 0.2, 4)
-                values = (effect * layer + noise[0], placebo + noise[1], placebo + noise[2])
-                turns = (number < turned * clusters and layer == 1, False, True)
-                draws = (None, 0, 1)
-                sources = ("direction", "placebo", "placebo")
-                each = zip(sources, draws, values, turns, strict=True)
-                rows += [
-                    {**key, "source": source, "draw": draw, "effect": value, "turned": turn}
-                    for source, draw, value, turn in each
-                ]
-                rows.append({**key, "source": "third", "effect": noise[3], "turned": False})
-    frame = pd.DataFrame(prompts)
-    return pd.DataFrame(rows), frame, {p: p.split("-")[0] for p in frame["pair_id"]}
+    rng, rows = np.random.default_rng(0), []
+    prompts = [f"{number}-{copy}" for number in range(clusters) for copy in range(2)]
+    for prompt, layer in product(prompts, (0, 1)):
+        noise = rng.normal(0, 0.2, 4)
+        turns = int(prompt.partition("-")[0]) < clusters / 4 and layer == 1
+        rows += [
+            (prompt, layer, "direction", None, effect * layer + noise[0], turns),
+            (prompt, layer, "placebo", 0, noise[1], False),
+            (prompt, layer, "placebo", 1, noise[2], True),
+            (prompt, layer, "third", None, noise[3], False),
+        ]
+    names = ["prompt_id", "layer", "source", "draw", "effect", "turned"]
+    same = {"model": "m", "direction": "jacobian", "change": "swap", "dose": 1.0, "role": "city"}
+    frame = pd.DataFrame({"prompt_id": prompts, "pair_id": prompts, "side": "a"})
+    effects = pd.DataFrame(rows, columns=names).assign(**same)
+    return effects, frame, {prompt: prompt.partition("-")[0] for prompt in prompts}
 
 
 def steering_table(effects, prompts, clusters):
@@ -74,17 +62,7 @@ def test_means_are_those_by_hand():
     assert table.loc[1, "turned"] == 0.25
     assert table.loc[1, "placebo_turned"] == 0.5
     assert largest(table.reset_index(), "beyond", ["model"])["layer"].tolist() == [1]
-
-
-def test_no_effects_make_an_empty_table():
-    effects, prompts, clusters = made()
     assert steering_table(effects[:0], prompts, clusters).empty
-
-
-def with_frame(table):
-    made = Estimated(STEERING, table)
-    vars(made)["frame"] = table
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -105,34 +83,41 @@ def test_curves_over_layers_and_doses_are_drawn_with_their_placebos(result):
     kinds = [name.partition("-")[0] for name in figures]
     assert kinds.count("by_layer") == kinds.count("by_dose") == 4  # two sides, two changes
     for figure in figures.values():
-        axes = figure.draw()
-        labels = [line.get_label() for line in axes.get_lines()]
+        labels = [line.get_label() for line in figure.draw().get_lines()]
         assert "random direction, same norm" in labels
         assert {"swap", "add"} & set(labels)
     (table,) = (item for item in result.items() if isinstance(item, TableItem))
     assert len(table.frame) == 2 * 2 * 2 * 2
     assert all(shown["layer"].tolist() == [0, 1] for _, shown in table.shown)
-
-
-def test_the_page_begins_with_headline_numbers_and_a_curve(result):
-    page = result.report()
-    numbers = result.opening().numbers
-    assert set(numbers["number"]) == {
+    assert set(result.opening().numbers["number"]) == {
         f"{change} (logit){what}"
         for change in ("swap", "add")
         for what in (" beyond random directions, in logits", ": answers turned")
     }
-    assert any(isinstance(item, FigureItem) for item in page.glance.items)
+    assert any(isinstance(item, FigureItem) for item in result.report().glance.items)
 
 
-def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
-    weak = steering_table(*made(effect=0.0))
-    strong = steering_table(*made(effect=1.0))
-    for table, said in ((weak, True), (strong, False)):
-        own = type(result)(result.measured)
-        monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
-        kinds = [caution.kind for caution in own.cautions]
-        assert (NOTHING in kinds) == said
+@pytest.mark.parametrize(
+    ("options", "layers", "kinds"),
+    [
+        ({"effect": 0.0}, 1, {NOTHING}),
+        ({"effect": 1.0}, 1, set()),
+        # 300 cells times the smallest p of 10 clusters are above 0.05, whatever the effect.
+        ({"clusters": 10, "effect": 50.0}, 300, {REACH}),
+    ],
+)
+def test_a_caution_says_where_random_directions_do_as_much(
+    result, monkeypatch, options, layers, kinds
+):
+    effects, prompts, clusters = made(**options)
+    if layers > 1:
+        one = effects[effects["layer"] == 1]
+        effects = pd.concat([one.assign(layer=layer) for layer in range(layers)])
+    own, table = type(result)(result.measured), steering_table(effects, prompts, clusters)
+    estimated = Estimated(STEERING, table)
+    vars(estimated)["frame"] = table
+    monkeypatch.setitem(vars(own), "estimated", (estimated,))
+    assert {caution.kind for caution in own.cautions} & {NOTHING, REACH} == kinds
 
 
 @pytest.mark.slow
@@ -141,19 +126,6 @@ def test_a_curve_that_is_nowhere_beyond_its_placebo_says_so(effect, said):
     rows = steering_table(*made(effect=effect))
     ax = curve(STEERING, rows, x="layer", lines={"effect": "swap"}, control="placebo")
     assert (f"beyond the placebo: {NOTHING_SHOWN}" in ax.get_xlabel()) == said
-
-
-def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(result, monkeypatch):
-    """300 cells times the smallest p of 10 clusters are above 0.05, whatever the effect."""
-    effects, prompts, clusters = made(clusters=10, effect=50.0)
-    one = effects[effects["layer"] == 1]
-    many = pd.concat([one.assign(layer=layer) for layer in range(300)])
-    table = steering_table(many, prompts, clusters)
-    assert table["p_holm"].min() > 0.05
-    own = type(result)(result.measured)
-    monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
-    kinds = [caution.kind for caution in own.cautions]
-    assert REACH in kinds and NOTHING not in kinds
 
 
 def test_answers_are_those_of_the_other_measurements(result):

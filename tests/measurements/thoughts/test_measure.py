@@ -174,6 +174,21 @@ def check_early_answers(rows, prompt, thoughts, value):
 def test_early_answers_are_those_of_single_passes():
     prompt, own = studied()
     assert check_early_answers(tables()["thought_answers"], prompt, own, value) > 4
+    # The end of thoughts may be given.
+    model = attentive_model()
+    given = replace(model, chat=replace(model.chat, end_of_thought="</think>"))
+    found = collect(bind(SPEC, given), [prompt])["thought_answers"]
+    rows = rows_of("thought_answers", prompt)
+    assert found["reading"].tolist() == rows["reading"].tolist()
+    np.testing.assert_allclose(found["value"], rows["value"], atol=1e-5)
+
+
+@pytest.mark.parametrize("gold", ["Yes", "No"])
+def test_equal_values_of_two_answers_are_a_tie(gold):
+    other = {"Yes": "No", "No": "Yes"}[gold]
+    row = _answered({"Yes": 1.5, "No": 1.5, "Maybe": 0.0}, gold, other)
+    assert row == {"value": 0.0, "answer": TIE, "correct": False}
+    assert _answered({"Yes": 2.0, "No": 1.5}, "Yes", "No")["correct"]
 
 
 def test_what_stands_in_the_place_of_a_thought():
@@ -226,15 +241,6 @@ def test_the_direct_answer_is_that_with_thinking_off():
     ]
 
 
-def test_the_end_of_thoughts_may_be_given():
-    model, (prompt, _) = attentive_model(), studied()
-    given = replace(model, chat=replace(model.chat, end_of_thought="</think>"))
-    found = collect(bind(SPEC, given), [prompt])["thought_answers"]
-    own = rows_of("thought_answers", prompt)
-    assert found["reading"].tolist() == own["reading"].tolist()
-    np.testing.assert_allclose(found["value"], own["value"], atol=1e-5)
-
-
 def test_sentences_by_three_definitions():
     prompt, own = studied()
     rows = rows_of("sentence_effects", prompt)
@@ -285,13 +291,6 @@ def test_a_thought_that_never_ends_is_counted_and_an_error_if_all_are_so():
         collect(bind(short, attentive_model()), prompts())
 
 
-def test_a_model_that_does_not_think_is_refused():
-    model = attentive_model()
-    off = replace(model, chat=replace(model.chat, thinking="off"))
-    with pytest.raises(UserError, match=r"tiny llama.*--thinking on\b"):
-        bind(SPEC, off)
-
-
 def test_an_exchanged_sentence_keeps_the_white_space_of_its_place():
     assert exchanged(["One. ", "Two.\n"], 1, "Three. ") == ["One. ", "Three.\n"]
 
@@ -330,29 +329,17 @@ def test_thinking_is_turned_on_by_itself(tmp_path):
     assert Evaluate.with_thinking({}) == {}
 
 
-def test_thinking_that_is_turned_off_is_refused(tmp_path, capsys):
-    options = ["--model", "organism/thought-reader", "--thinking", "off"]
-    assert main(["thoughts", *options, "--out", str(tmp_path / "run")]) == 2
+def test_thinking_that_is_turned_off_or_that_a_model_lacks_is_refused(tmp_path, capsys):
+    folder, out = tmp_path / "run", ["--out", str(tmp_path / "run")]
+    assert main(["thoughts", "--model", "organism/thought-reader", "--thinking", "off", *out]) == 2
     assert "thoughts turns thinking on by itself" in capsys.readouterr().err
     file = tmp_path / "options.yaml"
     file.write_text("thinking: 'off'\n")
     assert main(["thoughts", "--config", str(file)]) == 2
     with pytest.raises(UserError, match="turns thinking on by itself"):
         interp.run(Thoughts(), models="organism/thought-reader", thinking="off", limit=1)
-
-
-def test_a_model_that_does_not_think_is_refused_without_its_weights(tmp_path, capsys):
-    folder = tmp_path / "run"
+    capsys.readouterr()
     with patch("interp.runs.plan.load_found", side_effect=AssertionError):
-        words = ["thoughts", "--model", "organism/llama-shallow", "--out", str(folder)]
-        assert main(words) == 2
+        assert main(["thoughts", "--model", "organism/llama-shallow", *out]) == 2
     assert "does not seem to think" in capsys.readouterr().err
     assert not folder.exists()
-
-
-@pytest.mark.parametrize("gold", ["Yes", "No"])
-def test_equal_values_of_two_answers_are_a_tie(gold):
-    other = {"Yes": "No", "No": "Yes"}[gold]
-    row = _answered({"Yes": 1.5, "No": 1.5, "Maybe": 0.0}, gold, other)
-    assert row == {"value": 0.0, "answer": TIE, "correct": False}
-    assert _answered({"Yes": 2.0, "No": 1.5}, "Yes", "No")["correct"]

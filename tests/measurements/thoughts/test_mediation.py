@@ -28,12 +28,22 @@ def test_shares_along_the_total_effect_add_up_to_one():
     assert sums["through"] + sums["direct_other"] == pytest.approx(sums["total"])
 
 
-def test_the_table_of_a_study():
-    (row,) = found(*study(0.5, entities=60))
+def test_the_table_of_a_study_and_of_groups_of_its_prompts():
+    effects, prompts = study(0.5, entities=60)
+    (row,) = found(effects, prompts)
     assert (row["prompts"], row["clusters"], row["note"]) == (120, 60, "")
-    assert row["share"] == pytest.approx((row["share_own"] + row["share_other"]) / 2)
+    for end in ("", "_low", "_high"):
+        mean = (row[f"share_own{end}"] + row[f"share_other{end}"]) / 2
+        assert row[f"share{end}"] == pytest.approx(mean)
     assert row["share_low"] < row["share"] < row["share_high"]
     assert row["total_low"] < row["total"] < row["total_high"]
+    (pairs,) = found(effects.assign(donor_kind="counterpart"), prompts)
+    assert pairs["share_other"] == pytest.approx(row["share_other"])
+    assert pairs["share_other_low"] != row["share_other_low"]  # clustered by the prompt's own
+    prompts["side"] = np.where(prompts["entity"] % 2, "odd", "even")
+    table = mediation_table(effect_products(effects), prompts, cluster="entity", by=["side"])
+    assert set(table["side"]) == {"odd", "even"}
+    assert table["clusters"].tolist() == [30, 30]
 
 
 def test_the_total_effect_is_a_root_mean_square_in_nats():
@@ -49,31 +59,11 @@ def test_the_total_effect_is_a_root_mean_square_in_nats():
     assert (row["share_own"], row["share_other"]) == pytest.approx((0.25, 0.25))
 
 
-def test_groups_of_prompts_have_rows_of_their_own():
-    effects, prompts = study(0.5, entities=60)
-    prompts["side"] = np.where(prompts["entity"] % 2, "odd", "even")
-    table = mediation_table(effect_products(effects), prompts, cluster="entity", by=["side"])
-    assert set(table["side"]) == {"odd", "even"}
-    assert table["clusters"].tolist() == [30, 30]
-
-
 def test_failed_rows_and_rows_without_draws_are_omitted():
     effects, _ = study(0.5, entities=10)
     effects.loc[3, "error"] = "no thought ended"
     effects.at[5, "draws"] = 0
     assert len(effect_products(effects)) == len(effects) - 2
-
-
-def test_the_interval_of_the_mean_has_the_mean_ends():
-    (row,) = found(*study(0.5, entities=60))
-    for end in ("low", "high"):
-        mean = (row[f"share_own_{end}"] + row[f"share_other_{end}"]) / 2
-        assert row[f"share_{end}"] == pytest.approx(mean)
-    effects, prompts = study(0.5, entities=60)
-    turned = effects.assign(donor_kind="counterpart")
-    (pairs,) = found(turned, prompts)
-    assert pairs["share_other"] == pytest.approx(row["share_other"])
-    assert pairs["share_other_low"] != row["share_other_low"]  # clustered by the prompt's own
 
 
 def test_the_simulation_of_coverage_counts(monkeypatch):

@@ -1,6 +1,7 @@
 """What the page on thoughts says, from tables with planted shares."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -18,38 +19,32 @@ BY_RULE = {"mt": 1.0, "ds": 0.0}
 
 def result(share_of, *, models=("org/model",), effect=2.0):
     """Tables in which a share of each prompt's effect passes through the thought."""
-    rng = np.random.default_rng(0)
-    answers, effects, sentences = [], [], []
-    for model in models:
-        for number, prompt in enumerate(PROMPTS):
-            key = {"model": model, "prompt_id": prompt.id, "error": ""}
-            sign, share = rng.choice([-1.0, 1.0]), share_of(prompt)
-            size = effect * rng.uniform(0.5, 1.5)
-            for donor_kind, segment in (("instance", "all"), ("instance", "premise1")):
-                draws = sign * size + rng.normal(0, 0.05, (4, 3))
-                parts = np.array([1.0, share, 1 - share, 0.0])[:, None]
-                names = ("own", "changed", "own_under_other", "changed_under_other")
-                values = dict(zip(names, map(list, draws * parts), strict=True))
-                donor = f"donor {number % 20}"
-                place = {"donor_kind": donor_kind, "donor": donor, "segment": segment}
-                effects.append({**key, **place, "draws": 3, "draws_asked": 4, **values})
-            gold, other = prompt.answer.gold, "No"
-            answers.append({**key, "reading": "direct", "answer": other, "value": -1.0})
-            for draw in range(3):
-                place = {**key, "draw": draw, "sentences": 1}
-                for kind, read in (("empty", 0), ("whole", 1), ("placebo", None), ("filler", None)):
-                    answer = gold if kind == "whole" else other
-                    row = {"reading": kind, "sentence": read, "answer": answer, "value": 1.0}
-                    answers.append({**place, **row})
-            sentences.append({**key, "sentence": 1, "sentences": 1, "text": "So.", "left_out": 1.0})
-    gold = {prompt.id: prompt.answer.gold for prompt in PROMPTS}
+    rng, effects, answers = np.random.default_rng(0), [], []
+    names = ("own", "changed", "own_under_other", "changed_under_other")
+    kinds = (("empty", 0), ("whole", 1), ("placebo", None), ("filler", None))
+    for model, (number, prompt) in product(models, enumerate(PROMPTS)):
+        key = {"model": model, "prompt_id": prompt.id, "error": ""}
+        sign, share = rng.choice([-1.0, 1.0]), share_of(prompt)
+        size, parts = effect * rng.uniform(0.5, 1.5), [[1.0], [share], [1 - share], [0.0]]
+        for segment in ("all", "premise1"):
+            draws = (sign * size + rng.normal(0, 0.05, (4, 3))) * parts
+            place = {"donor_kind": "instance", "donor": f"donor {number % 20}", "segment": segment}
+            values = dict(zip(names, map(list, draws), strict=True))
+            effects.append({**key, **place, "draws": 3, "draws_asked": 4, **values})
+        answers.append({**key, "reading": "direct", "answer": "No", "value": -1.0})
+        for draw, (kind, read) in product(range(3), kinds):
+            answer = prompt.answer.gold if kind == "whole" else "No"
+            place = {"draw": draw, "sentences": 1, "reading": kind, "sentence": read}
+            answers.append({**key, **place, "answer": answer, "value": 1.0})
     readings = pd.DataFrame(answers)
+    gold = {prompt.id: prompt.answer.gold for prompt in PROMPTS}
     readings["correct"] = readings["answer"] == readings["prompt_id"].map(gold)
-    more = pd.DataFrame(sentences).assign(exchanged=np.nan, resampled=np.nan)
+    sentences = readings.loc[readings["reading"] == "direct", ["model", "prompt_id", "error"]]
+    sentences = sentences.assign(sentence=1, sentences=1, text="So.", left_out=1.0)
     tables = {
         "thought_answers": readings,
         "thought_effects": pd.DataFrame(effects),
-        "sentence_effects": more,
+        "sentence_effects": sentences.assign(exchanged=np.nan, resampled=np.nan),
     }
     return ThoughtEffects(InMemory(Thoughts(), PROMPTS, tables))
 
@@ -60,6 +55,10 @@ def test_an_answer_that_is_read_from_the_thought():
     numbers = found.opening().numbers.set_index("number")["value"]
     assert numbers["mediated share"] == pytest.approx(0.9, abs=0.01)
     assert numbers["accuracy after its thought"] == 1
+    assert found.noted() == {"org/model": {"draws_without_end": 0.25}}
+    # Nothing is said about a model whose prompts have no effect.
+    numbers = result(lambda prompt: 0.5, effect=0.0).opening().numbers.set_index("number")
+    assert np.isnan(numbers.loc["mediated share", "low"]) and numbers.loc["mediated share", "note"]
 
 
 def test_groups_have_shares_of_their_own():
@@ -69,52 +68,14 @@ def test_groups_have_shares_of_their_own():
     assert by_rule["ds"] == pytest.approx(0.0, abs=0.02)
 
 
-def test_nothing_is_said_about_a_model_whose_prompts_have_no_effect():
-    numbers = result(lambda prompt: 0.5, effect=0.0).opening().numbers.set_index("number")
-    assert np.isnan(numbers.loc["mediated share", "low"]) and numbers.loc["mediated share", "note"]
-
-
-def test_each_model_has_a_paragraph_and_a_row():
-    found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
+def test_two_models_have_rows_of_their_own_are_compared_and_tables_lead_to_pairs():
+    models = ("org/one", "org/two")
+    found = result(lambda prompt: 0.5, models=models)
     assert found.opening().numbers["number"].value_counts()["mediated share"] == 2
     table = found.mediation()
-    assert table.groupby("model")["segment"].apply(list).to_dict() == {
-        "org/one": ["all", "premise1"],
-        "org/two": ["all", "premise1"],
-    }
+    segments = table.groupby("model")["segment"].apply(list).to_dict()
+    assert segments == {model: ["all", "premise1"] for model in models}
     assert table["share"].tolist() == pytest.approx([0.5] * 4, abs=0.02)
-
-
-def test_thoughts_that_never_ended_are_noted():
-    noted = result(lambda prompt: 0.5).noted()
-    assert noted == {"org/model": {"draws_without_end": 0.25}}
-
-
-def test_every_item_is_shown(tmp_path):
-    found = result(lambda prompt: 0.5)
-    assert set(found.derived()) == {
-        "mediation_table",
-        "reading_table",
-        "early_answer_table",
-        "sentence_table",
-        "group_table",
-    }
-    assert found.plot().axes
-    report = found.report()
-    for item in report.sections[0].items:
-        if hasattr(item, "draw"):
-            item.draw().figure.savefig(tmp_path / f"{item.name}.png")
-
-
-def test_zero_has_no_sign_in_tables():
-    items = [item for item in result(lambda prompt: -0.0004).items() if isinstance(item, TableItem)]
-    shown = pd.concat([table.astype(str) for item in items for _, table in item.shown])
-    assert not shown.map(lambda cell: re.search("[-−]0\\.00", str(cell))).notna().any(axis=None)
-    assert shown["share"].str.startswith("0.00 [").any()
-
-
-def test_tables_lead_to_pairs_and_two_models_are_compared():
-    found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
     of = {"model": "org/one", "reading": "whole"}
     (right,) = (n for n in found.browser().numbers if n.name == "accuracy" and n.of == of)
     assert set(right.values) == {prompt.pair_id for prompt in PROMPTS}
@@ -122,3 +83,20 @@ def test_tables_lead_to_pairs_and_two_models_are_compared():
     table = found.derived()["reading_table_differences"].set_index("reading")
     assert (table["accuracy"] == 0).all() and table["prompts"].eq(len(PROMPTS)).all()
     assert "sentence_table_differences" not in found.derived()
+
+
+def test_every_item_is_shown(tmp_path):
+    found = result(lambda prompt: -0.0004)
+    assert set(found.derived()) == {
+        *("mediation_table", "reading_table", "early_answer_table", "sentence_table"),
+        "group_table",
+    }
+    assert found.plot().axes
+    for item in found.report().sections[0].items:
+        if hasattr(item, "draw"):
+            item.draw().figure.savefig(tmp_path / f"{item.name}.png")
+    # Zero has no sign.
+    items = [item for item in found.items() if isinstance(item, TableItem)]
+    shown = pd.concat([table.astype(str) for item in items for _, table in item.shown])
+    assert not shown.map(lambda cell: re.search("[-−]0\\.00", str(cell))).notna().any(axis=None)
+    assert shown["share"].str.startswith("0.00 [").any()

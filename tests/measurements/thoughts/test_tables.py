@@ -71,12 +71,8 @@ def test_readings_are_weighed_and_compared_with_the_whole_thought():
     assert table.loc["whole", "value"] == pytest.approx((11 * 2 - 3) / 14)
     assert (table[["prompts", "clusters"]] == 12).all(axis=None)
     assert table.loc["whole", "accuracy_low"] < 11 / 14 < table.loc["whole", "accuracy_high"]
-
-
-def test_a_reading_that_was_not_made_has_no_row():
-    few = answers()
-    table = reading_table(few[few["reading"] != "placebo"])
-    assert table["reading"].tolist() == ["direct", "empty", "whole", "filler"]
+    few = reading_table(answers().query("reading != 'placebo'"))
+    assert few["reading"].tolist() == ["direct", "empty", "whole", "filler"]
 
 
 def test_early_answers_by_hand():
@@ -124,15 +120,6 @@ def test_sentences_count_in_favour_of_the_models_own_answer():
     assert table.loc["first", "mistake"] == 0.0
     assert table.loc["last", "mistake"] == pytest.approx(11 / 14)
     assert (table["sentences"] == 12).all()
-
-
-def test_thoughts_of_one_sentence_have_no_places():
-    one = pd.DataFrame(
-        [
-            {"model": "m", "prompt_id": p, "sentence": 1, "sentences": 1, "left_out": 1.0}
-            | {"exchanged": None, "resampled": None}
-            for p in IDS
-        ]
-    )
-    few = answers()
-    assert sentence_table(one, few[few["reading"] == "whole"]).empty
+    # Thoughts of one sentence have no places.
+    one = effects[effects["sentence"] == 1].assign(sentences=1)
+    assert sentence_table(one, answers().query("reading == 'whole'")).empty

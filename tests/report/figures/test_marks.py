@@ -7,23 +7,11 @@ import pandas as pd
 from interp.report.figures import style
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import lines, matrix
-from interp.report.figures.points import (
-    cluster_points,
-    interval_points,
-    labeled_points,
-)
+from interp.report.figures.points import cluster_points, interval_points, labeled_points
 from interp.report.figures.style import Picture, mark_points, new_axes
 
-TABLE = pd.DataFrame(
-    {
-        "model": ["m", "m", "n"],
-        "layer": [0, 1, 0],
-        "share": [0.5, np.nan, 0.25],
-        "low": 0.1,
-        "high": 0.9,
-        "n": 8,
-    }
-)
+TABLE = pd.DataFrame({"model": ["m", "m", "n"], "layer": [0, 1, 0], "share": [0.5, np.nan, 0.25]})
+TABLE = TABLE.assign(low=0.1, high=0.9, n=8)
 
 
 def marks(ax) -> list[tuple[dict[str, str], float]]:
@@ -46,10 +34,7 @@ def test_points_bars_and_cells_are_about_their_rows():
     assert marks(matrix(TABLE, x="layer", y="model", value="share", n="n")) == [first, last]
     assert [
         value for _, value in marks(labeled_points(TABLE, x="low", y="share", label="model"))
-    ] == [
-        0.5,
-        0.25,
-    ]
+    ] == [0.5, 0.25]
 
 
 def test_dots_are_about_their_clusters():
@@ -72,11 +57,9 @@ def test_marks_move_no_axis():
     assert (ax.get_xlim(), ax.get_ylim(), len(ax.get_lines())) == before
 
 
-def test_a_figure_has_a_limited_number_of_marks(monkeypatch):
+def test_a_figure_has_a_limited_number_of_marks_and_a_reader_s_own_none(monkeypatch):
     monkeypatch.setattr(style, "MOST_MARKS", 1)
-    assert len(marks(lines(TABLE, x="layer", y="share", hue="model", n="n"))) == 1
-
-
-def test_a_reader_s_own_figure_has_no_marks():
+    named = {"x": "layer", "y": "share", "hue": "model", "n": "n"}
+    assert len(marks(lines(TABLE, **named))) == 1
     ax = matplotlib.figure.Figure().add_subplot()
-    assert lines(TABLE, x="layer", y="share", hue="model", n="n", ax=ax) is ax
+    assert lines(TABLE, **named, ax=ax) is ax

@@ -59,15 +59,13 @@ def test_letters_that_the_font_lacks_are_told_once(tmp_path, capsys):
     assert {*"模型"} <= {*told} and "Ü" not in told
 
 
-def test_panels_carry_whole_names():
+def test_panels_carry_whole_names_or_say_that_there_is_nothing():
     table = pd.DataFrame({"model": ["organism/a", "organism/a"], "x": [1.0, 2.0], "y": [1.0, 2.0]})
-    ax = panel_a_model(table, lambda rows, ax: ax)
-    assert ax.get_title() == "organism/a"
-
-
-def test_panels_without_rows_say_so():
-    ax = panel_a_model(pd.DataFrame({"model": []}), lambda rows, ax: ax)
-    assert [text.get_text() for text in ax.figure.texts] == [UNDEFINED]
+    assert panel_a_model(table, lambda rows, ax: ax).get_title() == "organism/a"
+    nothing = panel_a_model(table[:0], lambda rows, ax: ax).figure
+    assert [text.get_text() for text in nothing.texts] == [UNDEFINED]
+    legend_beside(nothing, [])
+    assert nothing.legends == []
 
 
 @pytest.mark.parametrize("models", [1, 4])
@@ -123,12 +121,6 @@ def test_a_wrapped_name_is_whole_and_narrow(name, letters):
     lines = wrapped(name, letters).split("\n")
     assert max(map(len, lines)) <= letters
     assert "".join(lines) == shortened(name, 4 * letters)
-
-
-def test_a_figure_in_which_nothing_is_drawn_has_no_legend():
-    figure = new_axes().get_figure()
-    legend_beside(figure, [])
-    assert figure.legends == []
 
 
 @pytest.mark.parametrize(
