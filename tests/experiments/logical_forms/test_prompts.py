@@ -75,7 +75,8 @@ def test_sizes_balance_and_pairs():
     assert frame["gold"].value_counts().to_dict() == {"Yes": 12_000, "No": 12_000}
     assert frame["text"].is_unique
     assert (frame.groupby("interpretation")["formula"].nunique() == 24).all()
-    assert (frame.groupby("pair_id")["gold"].nunique() == 2).all()
+    by_pair = frame.groupby("pair_id")[["gold", "premise1_end"]].nunique()
+    assert (by_pair == [2, 1]).all(axis=None)
     assert {prompt.answer.gold for prompt in generated(introduction)} == {"Yes"}
     assert "premise2" not in generated(introduction)[0].segments
 
