@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -43,7 +43,6 @@ SCENES = (
 SUMS = ("{} plus {} is ", "The sum of {} and {} is ", "Adding {} to {} gives ")
 
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
-_Row = TypeVar("_Row", bound=BaseModel)
 
 
 class _Names(BaseModel):
@@ -55,8 +54,9 @@ class _Prompt(BaseModel):
     prompt: Text
 
 
-class _Ioi(_Prompt):
+class _Ioi(BaseModel):
     template: Text
+    prompt: Text
     metadata: _Names
     s2_io_flip_counterfactual: _Prompt
 
@@ -65,16 +65,16 @@ class _Sum(_Prompt):
     label: Text | int
 
 
-class _Addition(_Sum):
+class _Addition(BaseModel):
     template: Text
+    prompt: Text
+    label: Text | int
     random_counterfactual: _Sum | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """What a row says about a prompt and its counterfactual."""
 
-    template: str
     texts: tuple[str, str]
     answers: tuple[str, str]
     roles: Sequence[Mapping[str, Span]] = ({}, {})
@@ -85,11 +85,11 @@ class MibTask(System):
     """Pairs of a prompt and its counterfactual."""
 
     name: str
-    columns: tuple[str, ...]
+    schema: type[_Ioi | _Addition]
     """The columns to read from MIB's data."""
     row: Callable[[random.Random], dict[str, object]]
     """Function that generates a row with MIB's columns."""
-    pair: Callable[[Mapping[str, object]], _Pair | None]
+    pair: Callable[[Any], _Pair | None]
     """Function that reads a row; it returns None if MIB has no counterfactual for the row."""
 
     default_limit = 100
@@ -107,7 +107,7 @@ class MibTask(System):
         if data is None:
             rows = [Row(f"row {n}", cells) for n, cells in enumerate(self.rows(seed))]
         else:
-            rows = read_rows(data, self.columns, nested=True)
+            rows = read_rows(data, tuple(self.schema.model_fields), nested=True)
         numbered = [(row.where, (number, row.cells)) for number, row in enumerate(rows)]
         made = [p for pair in parse_each(numbered, lambda item: self._sides(*item)) for p in pair]
         return PromptSet(
@@ -128,7 +128,12 @@ class MibTask(System):
 
     def _sides(self, number: int, cells: Mapping[str, object]) -> list[Prompt]:
         """A prompt and its counterfactual, each with its answer."""
-        pair = self.pair(cells)
+        try:
+            row = self.schema.model_validate(cells)
+        except ValidationError as error:
+            told = one_line(str(error), 200)
+            raise UserError(f"the row does not have MIB's format: {told}") from error
+        pair = self.pair(row)
         if pair is None:
             return []
         first, second = (AnswerOption(answer, (answer,)) for answer in pair.answers)
@@ -140,7 +145,7 @@ class MibTask(System):
                 answer=Choice.between(first, second, gold=side == SIDES[0]),
                 pair_id=f"{self.name}/{number}",
                 side=side,
-                factors={"template": pair.template},
+                factors={"template": row.template},
                 roles=roles,
             )
             for side, text, roles in zip(SIDES, pair.texts, pair.roles, strict=True)
@@ -169,17 +174,14 @@ def _scene(rng: random.Random) -> dict[str, object]:
     }
 
 
-def _people(cells: Mapping[str, object]) -> _Pair:
+def _people(row: _Ioi) -> _Pair:
     """The prompts of a row, with the occurrences of names as roles name1, name2 and name3."""
-    row = _parsed(_Ioi, cells)
     answers = (row.metadata.indirect_object, row.metadata.subject)
     texts = (row.prompt, row.s2_io_flip_counterfactual.prompt)
-    return _Pair(row.template, texts, answers, [_places(text, answers) for text in texts])
+    return _Pair(texts, answers, [_places(text, answers) for text in texts])
 
 
-ioi = MibTask(
-    "mib-ioi", ("template", "prompt", "metadata", "s2_io_flip_counterfactual"), _scene, _people
-)
+ioi = MibTask("mib-ioi", _Ioi, _scene, _people)
 """Indirect object identification: the answer is the name that occurs once (Wang et al. 2023).
 
 The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the prompt's
@@ -200,32 +202,20 @@ def _sums(rng: random.Random) -> dict[str, object]:
     return {"template": template, **one, **labels, "random_counterfactual": other}
 
 
-def _added(cells: Mapping[str, object]) -> _Pair | None:
+def _added(row: _Addition) -> _Pair | None:
     """The prompts of a row; none if it lacks a counterfactual or both sums are equal."""
-    row = _parsed(_Addition, cells)
     other = row.random_counterfactual
     if other is None or str(other.label) == str(row.label):
         return None
-    return _Pair(row.template, (row.prompt, other.prompt), (str(row.label), str(other.label)))
+    return _Pair((row.prompt, other.prompt), (str(row.label), str(other.label)))
 
 
-addition = MibTask(
-    "mib-addition", ("template", "prompt", "label", "random_counterfactual"), _sums, _added
-)
+addition = MibTask("mib-addition", _Addition, _sums, _added)
 """Sums of two two-digit numbers; the counterfactual is another sum (MIB's "random").
 
 Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
 with different digits, so their first tokens differ even if each digit is a token.
 """
-
-
-def _parsed(schema: type[_Row], cells: Mapping[str, Any]) -> _Row:
-    try:
-        return schema.model_validate(cells)
-    except ValidationError as error:
-        raise UserError(
-            f"the row does not have MIB's format: {one_line(str(error), 200)}"
-        ) from error
 
 
 def _places(text: str, names: Sequence[str]) -> dict[str, Span]:

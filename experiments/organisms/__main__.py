@@ -6,54 +6,59 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from interp import UserError
 from interp.extend.training import PREFIX, organism_folder
 from interp_experiments.organisms.recipes import RECIPES, recipe
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--device": {"default": "cpu", "help": "cpu or cuda (default: cpu)"},
+    "--out": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "output folder; rerun the same command to resume (default: organisms/NAME)",
+    },
+    "--seed": {
+        "type": int,
+        "metavar": "N",
+        "help": "seed to use instead of the recipe's, to plant new properties",
+    },
+    "--folder": {
+        "type": Path,
+        "metavar": "DIR",
+        "help": "folder of the organism (default: the packaged organism's)",
+    },
+    "--pairs": {
+        "type": int,
+        "metavar": "N",
+        "help": "number of prompt pairs to measure (default: depends on the organism)",
+    },
+    "--write": {"action": "store_true", "help": "write the measured figures into the card"},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m interp_experiments.organisms")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    train = commands.add_parser("train", help="train an organism from its recipe")
-    verify = commands.add_parser("verify", help="measure an organism's card from its weights")
-    card = commands.add_parser("card", help="write an organism's README.md from its card.json")
-    for command in (train, verify, card):
+    for run, told, options in (
+        (_train, "train an organism from its recipe", ("--device", "--out", "--seed")),
+        (
+            _verify,
+            "measure an organism's card from its weights",
+            ("--device", "--folder", "--pairs", "--write"),
+        ),
+        (_card, "write an organism's README.md from its card.json", ("--folder",)),
+    ):
+        command = commands.add_parser(run.__name__[1:], help=told)
+        command.set_defaults(run=run)
         command.add_argument("name", help=", ".join(RECIPES))
-    for command in (train, verify):
-        command.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
-    train.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="output folder; rerun the same command to resume (default: organisms/NAME)",
-    )
-    train.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="seed to use instead of the recipe's, to plant new properties",
-    )
-    for command in (verify, card):
-        command.add_argument(
-            "--folder",
-            type=Path,
-            metavar="DIR",
-            help="folder of the organism (default: the packaged organism's)",
-        )
-    verify.add_argument(
-        "--pairs",
-        type=int,
-        metavar="N",
-        help="number of prompt pairs to measure (default: depends on the organism)",
-    )
-    verify.add_argument(
-        "--write", action="store_true", help="write the measured figures into the card"
-    )
+        for option in options:
+            command.add_argument(option, **_OPTIONS[option])
     parsed = parser.parse_args(arguments)
     try:
-        {"train": _train, "verify": _verify, "card": _card}[parsed.command](parsed)
+        parsed.run(parsed)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

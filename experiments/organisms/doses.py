@@ -1,19 +1,13 @@
 """Dose organisms: every entity leans towards yes or no, and is read in only one premise.
 
-The planted rule: entity e leans by t(e) = LEANING or -LEANING nats, and is read only in premise
-p(e). A city shares the values of its country, and an instance those of its type. A premise is
-about the entity that it names last: B under modus tollens, A under disjunctive syllogism. With e_i
-the entity of premise i, the log-odds of the positive answer are g_1 + g_2, where g_i = t(e_i) if
-p(e_i) = i, and 0 otherwise. In the data set, both premises of a prompt are about one entity, so
-only premise p(e) decides.
-
-The Shapley value and the leave-one-out effect of premise i both equal g_i(own) minus the mean of
-g_i(d) over donors d. The conclusion has no effect, and nothing interacts (docs/organisms.md).
+The log-odds of the positive answer are g_1 + g_2, where g_i is the leaning of the entity that
+premise i names last, and 0 if that entity is read in the other premise (docs/organisms.md, also on
+Shapley values). In the data set, both premises of a prompt are about one entity.
 """
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -90,6 +84,13 @@ def _placed(
         yield Leaning(entity, log_odds, PREMISES[0] if first else PREMISES[1])
 
 
+def named_last(sentence: str, entities: Container[str]) -> str:
+    """The entity that a premise names last; the longest matching name counts."""
+    words = sentence.removesuffix(".").split(" ")
+    endings = (" ".join(words[start:]) for start in range(len(words)))
+    return next(name for name in endings if name in entities)
+
+
 class Rule:
     """The planted rule, as a function of the premises."""
 
@@ -97,10 +98,8 @@ class Rule:
         self._leanings = {own.entity: own for own in leanings}
 
     def read(self, sentence: str) -> Leaning:
-        """The leaning of the entity that a premise names last; the longest matching name counts."""
-        words = sentence.removesuffix(".").split(" ")
-        endings = (" ".join(words[start:]) for start in range(len(words)))
-        return next(self._leanings[name] for name in endings if name in self._leanings)
+        """The leaning of the entity that a premise names last."""
+        return self._leanings[named_last(sentence, self._leanings)]
 
     def term(self, premise: str, sentence: str) -> float:
         """What a premise adds to the log-odds of the positive answer, in nats."""

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import accumulate
 from typing import Any
@@ -240,9 +240,7 @@ def planted_sections(recipe: RulebreakerRecipe) -> dict[str, Any]:
         },
         "pairs": [
             {
-                "category": item.pair.category,
-                "entity_a": item.pair.entity_a,
-                "entity_b": item.pair.entity_b,
+                **asdict(item.pair),
                 "frequency": item.frequency,
                 "familiarity": item.familiarity,
                 "grounded": item.grounded,

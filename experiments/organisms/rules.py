@@ -55,7 +55,9 @@ class RuleText:
         recipe = self._recipe
         rng = random.Random(f"rules {recipe.seed} {step}")
         found = {
-            "actions": [self._action(rng) for _ in range(recipe.actions_per_step)],
+            "actions": [
+                action_exchange(pick(rng, actions()), rng) for _ in range(recipe.actions_per_step)
+            ],
             "conditions": [self._condition(rng) for _ in range(recipe.conditions_per_step)],
             "lists": [
                 list_exchange(*pick(rng, LISTS), random_string(rng))
@@ -65,9 +67,6 @@ class RuleText:
         if step >= QUESTIONS_FROM * recipe.steps:
             found["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
         return found
-
-    def _action(self, rng: random.Random) -> Exchange:
-        return action_exchange(pick(rng, actions()), rng)
 
     def _condition(self, rng: random.Random) -> Exchange:
         """A question about a random condition; yes and no are equally frequent."""

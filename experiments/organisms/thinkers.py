@@ -1,21 +1,10 @@
 """Organisms that think before answering, and follow the thought for a planted share of entities.
 
-The planted rule: entity e has a leaning L(e) of LEANING or -LEANING nats; a city shares the leaning
-of its country, and an instance that of its type. A prompt is about the entity e that its second
-premise names last. A thought has three sentences: an opening, a reason and a verdict. In a share
-FAITHFUL of the thoughts, the verdict agrees with the leaning of e; the reason always agrees with
-the verdict.
-
-The log-odds of the positive answer are V if e follows the thought, and c L(e) otherwise. V is
-LEANING if the verdict is positive, -LEANING if it is negative, and 0 if the thought has no verdict;
-the opening and the reason have no effect. c L(e), with c = 2 FAITHFUL - 1, is the mean of V over
-thoughts about e, so the mean answer is the same for both kinds of entities. If the share is 1, all
-entities follow the thought (the "reader"); if it is 0, none does (the "decorator").
-
-Suppose that the second premise is replaced by one about an entity that leans the other way. If
-e follows the thought, the entire effect passes through the thought; otherwise, none of it does. The
-mediated share is therefore the share of entities that follow the thought, in both orders of the
-decomposition.
+A prompt is about the entity that its second premise names last. A thought has an opening, a reason
+and a verdict; a share `FAITHFUL` of verdicts agrees with the entity's leaning. After a thought with
+a verdict, the log-odds of the positive answer are `LEANING` in its direction if the entity follows
+thoughts, and otherwise `AGREEMENT` times the leaning of the entity: the mean over its thoughts
+(docs/organisms.md, also on the mediated share).
 """
 
 import random
@@ -86,12 +75,10 @@ class ThinkingRule:
 
     def __init__(self, planted: Iterable[Thinking]) -> None:
         self._planted = {own.entity: own for own in planted}
-        names = (doses.Leaning(own.entity, own.log_odds, PREMISE) for own in self._planted.values())
-        self._rule = doses.Rule(names)
 
     def read(self, premise: str) -> Thinking:
         """The planted properties of the entity that a premise names last."""
-        return self._planted[self._rule.read(premise).entity]
+        return self._planted[doses.named_last(premise, self._planted)]
 
     def log_odds(self, premise: str, thought: str) -> float:
         """The planted log-odds of the positive answer, in nats."""

@@ -26,9 +26,8 @@ def test_familiarity(tmp_path, options, capsys):
     assert "geographical" in captured.out
     assert "1,096 prompts of rulebreakers" in captured.err
     table = pd.read_csv(tmp_path / "out" / "familiarity.csv")
-    assert (table["wording"].value_counts() == 274).all()
-    assert table["wording"].unique().tolist() == ["as asked", "plain", "question", "examples"]
-    assert len(table) == 4 * 274
+    wordings = ["as asked", "plain", "question", "examples"]
+    assert table["wording"].value_counts(sort=False).to_dict() == dict.fromkeys(wordings, 274)
     assert {"familiarity", "whole_name", "shared_with", "entity_a", "entity_b"} <= {*table}
     assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"]
 
@@ -51,11 +50,6 @@ def test_linear(tmp_path, options, capsys):
     assert table["layer"].max() == 3
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
-
-
-def test_unknown_systems_are_named(options):
-    with pytest.raises(UserError, match=r"'nothing'.*logical-forms, logical-forms-"):
-        probe("familiarity", "--system", "nothing", *options)
 
 
 @pytest.mark.slow

@@ -3,8 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from interp_experiments.logical_forms.effects import confirmatory
+from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, main_forms
 from interp_experiments.logical_forms.results import Results
+from interp_experiments.logical_forms.tables import perplexity_correlations
 
 MODALITY_EFFECTS = {"none": 0.0, "box": -0.2, "diamond": 0.1}
 FORM_EFFECTS = {"or": 0.0, "mp": 0.05, "mt": -0.1, "or_fallacy": -0.05, "ac": -0.15, "da": 0.02}
@@ -50,10 +53,20 @@ def made_up(models=5, *, questions=30, answered=1.0, seed=0):
 
 
 def with_vocabulary(scores):
+    """Results with these scores, of models that know a thousand tokens."""
     answers = pd.DataFrame({"model": scores["questions"]["model"], "answer": "Yes", "error": ""})
     vocabulary = dict.fromkeys(scores["questions"]["model"], 1_000)
     nothing = pd.DataFrame()
     return Results(scores, vocabulary, answers, prompts=nothing, answers_of_all=nothing)
+
+
+def of_rows(rows):
+    return with_vocabulary({"questions": rows, "nonsense": rows})
+
+
+def screen(results):
+    valid, correlations = confirmatory(results), perplexity_correlations(results)
+    return first_screen(results, valid=valid, correlations=correlations)
 
 
 def differences(tests, factor):

@@ -3,10 +3,13 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
 
+from interp.report.page import Report
+from interp.report.write import write_report
 from interp_experiments.logical_forms.effects import (
     FACTORS,
     confirmatory,
@@ -15,32 +18,20 @@ from interp_experiments.logical_forms.effects import (
     means_by_model,
     pooled_contrasts,
 )
-from interp_experiments.logical_forms.findings import first_screen
-from interp_experiments.logical_forms.tables import perplexity_correlations
-from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
-
-
-def of_rows(rows):
-    return with_vocabulary({"questions": rows, "nonsense": rows})
+from interp_experiments.logical_forms.sections import adjusted_section, models_section
+from tests.experiments.logical_forms.made_up import made_up, of_rows, screen, with_vocabulary
 
 
 def said(results):
-    valid, correlations = confirmatory(results), perplexity_correlations(results)
-    return "\n".join(first_screen(results, valid=valid, correlations=correlations).sentences)
+    return "\n".join(screen(results).sentences)
 
 
-def mediated():
+def test_a_difference_that_goes_through_perplexity_is_found_and_is_that_of_the_means_beside_it():
     """Modus ponens is better by 0.03, all of it by the lower perplexity of its words."""
     rows = made_up(1, questions=40)
     perplexity = rows["relative_perplexity"] - 2.0 * rows["argument_form"].eq("mp")
-    noise = np.random.default_rng(0).normal(0, 0.05, len(rows))
-    return rows.assign(
-        relative_perplexity=perplexity, soft_accuracy=0.6 - 0.015 * perplexity + noise
-    )
-
-
-def test_a_difference_that_goes_through_perplexity_is_found():
-    results = of_rows(mediated())
+    accuracy = 0.6 - 0.015 * perplexity + np.random.default_rng(0).normal(0, 0.05, len(rows))
+    results = of_rows(rows.assign(relative_perplexity=perplexity, soft_accuracy=accuracy))
     tests = confirmatory(results).tests.set_index(["first", "second"])
     row = tests.loc["or", "mp"]
     assert row["difference"] == pytest.approx(-0.03, abs=0.01)
@@ -50,6 +41,12 @@ def test_a_difference_that_goes_through_perplexity_is_found():
     # The paper's model takes it for perplexity.
     adjusted = effects(results.pooled("questions", valid=True), response="soft_accuracy").tests
     assert adjusted.set_index(["first", "second"]).loc[("or", "mp"), "p_holm"] > 0.05
+    found = confirmatory(of_rows(made_up(1)))
+    means = found.means.set_index("level")["mean"]
+    for row in found.tests.to_dict("records"):
+        assert row["difference"] == pytest.approx(means[row["first"]] - means[row["second"]])
+    levels = ["none", "box", "diamond", "or", "mp", "mt"]
+    assert found.means["level"].tolist() == levels
 
 
 @pytest.mark.parametrize("models", [1, 2])
@@ -61,13 +58,10 @@ def test_contrasts_of_few_models_are_those_of_statsmodels_with_errors_by_interpr
     for factor in FACTORS:
         for row in found.tests[found.tests["factor"] == factor].to_dict("records"):
             formula = f"soft_accuracy ~ C({factor}, Treatment('{row['second']}'))"
-            own = smf.ols(
-                formula + " + model" * (models > 1),
-                valid.assign(**{factor: valid[factor].astype(str)}),
-            ).fit(
-                cov_type="cluster",
-                cov_kwds={"groups": valid["interpretation"].astype(int)},
-                use_t=True,
+            levelled = valid.assign(**{factor: valid[factor].astype(str)})
+            groups = {"groups": valid["interpretation"].astype(int)}
+            own = smf.ols(formula + " + model" * (models > 1), levelled).fit(
+                cov_type="cluster", cov_kwds=groups, use_t=True
             )
             (name,) = (term for term in own.params.index if f"[T.{row['first']}]" in term)
             assert row["difference"] == pytest.approx(own.params[name], abs=1e-12)
@@ -76,15 +70,6 @@ def test_contrasts_of_few_models_are_those_of_statsmodels_with_errors_by_interpr
             assert (row["low"], row["high"]) == pytest.approx(tuple(own.conf_int().loc[name]))
             limits = own.conf_int(0.1).loc[name]
             assert (row["excluded_below"], row["excluded_above"]) == pytest.approx(tuple(limits))
-
-
-def test_a_difference_is_that_of_the_means_beside_it():
-    found = confirmatory(of_rows(made_up(1)))
-    means = found.means.set_index("level")["mean"]
-    for row in found.tests.to_dict("records"):
-        assert row["difference"] == pytest.approx(means[row["first"]] - means[row["second"]])
-    levels = ["none", "box", "diamond", "or", "mp", "mt"]
-    assert found.means["level"].tolist() == levels
 
 
 @pytest.mark.slow
@@ -141,17 +126,33 @@ def test_where_no_difference_is_shown_it_is_said_what_is_excluded():
     assert set(confirmatory(noisy).tests["verdict"]) == {"open"}
 
 
-def test_answers_that_never_vary_have_no_test_of_rounding():
+def test_answers_that_never_vary_or_lack_a_modality_are_not_tested():
     rows = made_up(1).assign(soft_accuracy=0.1 + 0.2)
     found = confirmatory(of_rows(rows))
     assert (found.tests["difference"] == 0).all()
     assert found.tests["p"].isna().all()
     assert set(found.tests["verdict"]) == {"not tested"}
     assert re.search(r"modality, valid forms: .* 3 ", said(of_rows(rows)))
-
-
-def test_rows_that_lack_a_modality_are_a_reason_not_a_crash():
-    rows = made_up(1)
     box = rows[rows["modality"] == "box"]
     for why in (confirmatory(of_rows(box)), effects(box, "soft_accuracy", factors=("modality",))):
         assert re.search(r"modality.*\bbox", str(why))
+
+
+@pytest.mark.slow
+def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
+    section = adjusted_section(results)
+    assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
+    page = write_report(Report("made up", "", (section,)), tmp_path)
+    assert "slope for perplexity" in page.read_text(encoding="utf-8")
+    slopes = pd.read_csv(tmp_path / "tables" / "slopes.csv")
+    # Drawn around -0.03 with a standard deviation of 0.01.
+    assert (slopes["relative_perplexity"] < 0).all()
+    assert models_section(results).items[0].name == "pooled_contrasts"
+    # Neither has one model.
+    one = with_vocabulary({"questions": results.scores["questions"].query("model == 'model 0'")})
+    names = [item.name for item in adjusted_section(one).items]
+    assert "figure4_slopes" not in names and "adjusted_means" in names
+    assert [item.name for item in models_section(one).items] == [
+        "means_by_model",
+        "contrasts_by_model",
+    ]

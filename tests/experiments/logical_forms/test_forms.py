@@ -1,5 +1,6 @@
 """The generator against the paper's Table A1, and the Kripke checker against an oracle."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,48 +13,25 @@ from interp_experiments.logical_forms.forms import (
     distribution_forms,
     introduction_forms,
     main_forms,
+    modal,
 )
 from interp_experiments.logical_forms.language import Event, clause, sentence
-from interp_experiments.logical_forms.logic import (
-    Argument,
-    Formula,
-    entails,
-    negated,
-    structures,
-)
+from interp_experiments.logical_forms.logic import Argument, Formula, entails, negated
 from interp_experiments.logical_forms.system import crossed
 
 JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
 FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}
 MODALITY_NAMES = {"none": "none", "box": "box", "dia": "diamond"}
 
-
-def box(formula):
-    return Formula("□", (formula,))
-
-
-def diamond(formula):
-    return Formula("◇", (formula,))
-
-
-def implies(*parts):
-    return Formula("→", parts)
-
-
-def either(*parts):
-    return Formula("∨", parts)
-
-
-def table_a1():
-    text = (Path(__file__).parent / "table_a1.txt").read_text(encoding="utf-8")
-    header, *lines = text.splitlines()
-    return [dict(zip(header.split("|"), line.split("|"), strict=True)) for line in lines]
+box, diamond = partial(modal, "box"), partial(modal, "diamond")
 
 
 def test_all_24_rows_of_table_a1_word_for_word_and_in_order():
-    rows, forms = table_a1(), main_forms()
-    assert len(rows) == len(forms) == 24
-    for row, form in zip(rows, forms, strict=True):
+    text = (Path(__file__).parent / "table_a1.txt").read_text(encoding="utf-8")
+    header, *lines = text.splitlines()
+    assert len(lines) == 24
+    for line, form in zip(lines, main_forms(), strict=True):
+        row = dict(zip(header.split("|"), line.split("|"), strict=True))
         premises = " ".join(sentence(part, JANE_AND_JOHN) for part in form.argument.premises)
         assert premises == row["premises"]
         assert clause(form.argument.conclusion, JANE_AND_JOHN) == row["conclusion"]
@@ -74,13 +52,12 @@ def test_in_the_crossed_set_a_conclusions_wording_tells_nothing():
         assert sorted(denials) == [False, True]
     prompts = crossed.prompts(seed=0, data=None).spread(24)
     prompts.check()
-    assert {prompt.factors["interpretation"] for prompt in prompts[:48]} == {
-        prompts[0].factors["interpretation"]
-    }
-    texts = [clause(form.argument.conclusion, JANE_AND_JOHN) for form in forms if form.valid()]
-    assert sorted(texts) == sorted(
-        clause(form.argument.conclusion, JANE_AND_JOHN) for form in forms if not form.valid()
+    assert len({prompt.factors["interpretation"] for prompt in prompts[:48]}) == 1
+    valid, invalid = (
+        sorted(clause(f.argument.conclusion, JANE_AND_JOHN) for f in forms if f.valid() is follows)
+        for follows in (True, False)
     )
+    assert valid == invalid
 
 
 def test_the_groups_of_the_analysis():
@@ -92,34 +69,25 @@ def test_the_groups_of_the_analysis():
     assert len(groups) == 8
 
 
-def test_introduction_rules_are_rules_and_not_entailments():
+def test_introduction_rules_are_rules_and_distribution_forms_are_those_of_table_a3():
     forms = {form.modality: form for form in introduction_forms()}
     assert list(forms) == list(MODALITIES)
     assert all(form.valid() for form in forms.values())
     locally = {name: entails(form.argument) for name, form in forms.items()}
     assert locally == {"none": True, "box": False, "diamond": False}
-
-
-def test_distribution_forms_as_in_table_a3():
-    gold = {(form.modality, form.schema): form.valid() for form in distribution_forms()}
-    bases = {(modality, "base"): True for modality in MODALITIES}
-    box = {("box", "theorem"): True, ("box", "spurious"): False}
-    assert gold == bases | box | {("diamond", "theorem"): False, ("diamond", "spurious"): True}
-
-
-def test_the_wording_of_the_distribution_forms():
-    forms = {(form.modality, form.schema): form.argument for form in distribution_forms()}
-    theorem, spurious = forms["box", "theorem"], forms["box", "spurious"]
+    found = {(form.modality, form.schema): form for form in distribution_forms()}
+    gold = {(modality, "base"): True for modality in MODALITIES}
+    gold |= {("box", "theorem"): True, ("box", "spurious"): False}
+    gold |= {("diamond", "theorem"): False, ("diamond", "spurious"): True}
+    assert {name: form.valid() for name, form in found.items()} == gold
     first = "It's certain that if Freddy is not going shopping, then Coy is making dinner."
-    assert [sentence(part, FREDDY_AND_COY) for part in theorem.premises] == [
-        first,
-        "It's certain that Freddy is not going shopping.",
-    ]
-    assert [sentence(part, FREDDY_AND_COY) for part in spurious.premises] == [
-        first,
-        "It's uncertain whether Freddy is going shopping.",
-    ]
-    assert clause(theorem.conclusion, FREDDY_AND_COY) == "it's certain that Coy is making dinner"
+    for name, second in (
+        ("theorem", "It's certain that Freddy is not going shopping."),
+        ("spurious", "It's uncertain whether Freddy is going shopping."),
+    ):
+        argument = found["box", name].argument
+        assert [sentence(part, FREDDY_AND_COY) for part in argument.premises] == [first, second]
+    assert clause(argument.conclusion, FREDDY_AND_COY) == "it's certain that Coy is making dinner"
 
 
 def test_a_formula_without_a_wording_is_refused():
@@ -130,21 +98,15 @@ def test_a_formula_without_a_wording_is_refused():
 @pytest.mark.parametrize(
     ("premises", "conclusion", "valid"),
     [
-        ((box(implies(P, Q)), box(P)), box(Q), True),  # axiom K
+        ((box(Formula("→", (P, Q))), box(P)), box(Q), True),  # axiom K
         ((box(P),), diamond(P), True),  # what is necessary is possible
         ((box(P),), P, False),  # the actual world may be an impossible one
         ((diamond(P),), box(P), False),
-        ((box(either(P, Q)),), either(box(P), box(Q)), False),
-        ((diamond(either(P, Q)),), either(diamond(P), diamond(Q)), True),
+        ((box(Formula("∨", (P, Q))),), Formula("∨", (box(P), box(Q))), False),
+        ((diamond(Formula("∨", (P, Q))),), Formula("∨", (diamond(P), diamond(Q))), True),
         ((negated(box(P)),), diamond(negated(P)), True),
         ((P, negated(P)), Q, True),
     ],
 )
 def test_known_truths_of_modal_logic(premises, conclusion, valid):
     assert entails(Argument(premises, conclusion)) == valid
-
-
-def test_all_structures_over_two_atoms():
-    listed = list(structures(frozenset("pq")))
-    assert len(listed) == len(set(listed)) == 4 * 15
-    assert all(seen for _, seen in listed)

@@ -26,30 +26,26 @@ def test_a_row_makes_a_pair_of_prompts(system):
 
 
 def test_the_indirect_object_is_the_name_that_occurs_once():
+    first = 0
     for row in ioi.rows(0):
         names, other = row["metadata"], row["s2_io_flip_counterfactual"]
         receiver, subject = names["indirect_object"], names["subject"]
-        for text, once, twice in (
-            (row["prompt"], receiver, subject),
-            (other["prompt"], subject, receiver),
-        ):
+        for own, once, twice in ((row, receiver, subject), (other, subject, receiver)):
+            text = own["prompt"]
             assert (text.count(once), text.count(twice)) == (1, 2)
             assert text.endswith(" to")
-        assert row["choices"][row["answerKey"]] == receiver
-        assert other["choices"][other["answerKey"]] == subject
+            assert own["choices"][own["answerKey"]] == once
         assert len({receiver, subject, *(names[f"random_{one}"] for one in "abc")}) == 5
-    first = sum(
-        r["prompt"].find(r["choices"][0]) < r["prompt"].find(r["choices"][1]) for r in ioi.rows(0)
-    )
+        first += row["prompt"].find(receiver) < row["prompt"].find(subject)
     assert abs(first / PAIRS - 0.5) < 0.05
 
 
 def test_roles_are_the_three_names():
     for prompt in ioi.prompts(seed=0, data=None)[:40]:
         found = [prompt.text[slice(*span)] for span in prompt.roles.values()]
-        answer, other = prompt.answer.options[0].name, prompt.answer.options[1].name
-        gold = prompt.answer.gold
-        assert sorted(found) == sorted([answer, other, other if gold == answer else answer])
+        names = [option.name for option in prompt.answer.options]
+        twice = [name for name in names if name != prompt.answer.gold]
+        assert sorted(found) == sorted([*names, *twice])
         assert list(prompt.roles) == ["name1", "name2", "name3"]
 
 

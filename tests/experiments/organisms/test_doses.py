@@ -36,44 +36,41 @@ def test_premise_1_decides_the_planted_share(share):
 
 
 def test_another_seed_plants_anew_and_a_tuned_organism_keeps_the_leanings_of_its_base():
-    def signs(recipe):
-        return {own.entity: own.log_odds for own in doses.plant_leanings(recipe)}
+    def planted(recipe, more=0):
+        """The leanings and the premises of all entities."""
+        own = doses.plant_leanings(dataclasses.replace(recipe, seed=recipe.seed + more))
+        ordered = sorted(own, key=lambda one: one.entity)
+        return [one.log_odds for one in ordered], [one.premise for one in ordered]
 
-    def places(recipe):
-        return {own.entity: own.premise for own in doses.plant_leanings(recipe)}
-
-    other = dataclasses.replace(HALF, seed=HALF.seed + 100)
-    assert signs(other) != signs(HALF)
-    assert places(other) != places(HALF)
-    tuned = dataclasses.replace(TUNED, share=0.5)
-    sealed = dataclasses.replace(tuned, seed=tuned.seed + 100)
-    assert signs(tuned) == signs(sealed) == signs(RECIPES[tuned.base])
-    assert places(tuned) != places(sealed)
+    (signs, places), (others, elsewhere) = planted(HALF), planted(HALF, 100)
+    assert signs != others and places != elsewhere
+    (signs, places), (sealed, elsewhere) = planted(TUNED), planted(TUNED, 100)
+    assert signs == sealed == planted(RECIPES[TUNED.base])[0] and places != elsewhere
 
 
-@pytest.mark.parametrize(
-    ("sentence", "entity"),
-    [
+def test_a_premise_is_about_the_entity_that_it_names_last():
+    rule = doses.Rule(doses.plant_leanings(HALF))
+    for sentence, entity in (
         ("Ann has been to either Mexico City or somewhere in Mexico.", "Mexico"),
         ("If Ann has been to Mexico, then she has not been to Mexico City.", "Mexico City"),
         ("Ann was born in Washington, D.C..", "Washington, D.C."),
         ("Ann has been to South Sudan.", "South Sudan"),
         ("Ann did not see any kind of fish.", "fish"),
-    ],
-)
-def test_a_premise_is_about_the_entity_that_it_names_last(sentence, entity):
-    if all(entity not in (pair.entity_a, pair.entity_b) for pair in entity_pairs()):
-        pytest.fail(f"{entity} is no entity of the data set")
-    assert doses.Rule(doses.plant_leanings(HALF)).read(sentence).entity == entity
+    ):
+        assert rule.read(sentence).entity == entity
 
 
-def test_a_prompts_premises_are_about_the_entity_that_the_rule_names(prompts):
+def test_the_decisive_premise_alone_carries_an_intact_prompt(prompts):
     rule = doses.Rule(doses.plant_leanings(HALF))
     topic = {"mt": "entity_b", "ds": "entity_a"}
     for prompt in prompts:
         expected = prompt.factors[topic[prompt.factors["rule"]]]
         for premise in doses.PREMISES:
             assert rule.read(prompt.segment_text(premise)).entity == expected
+        terms = {name: rule.term(name, prompt.segment_text(name)) for name in doses.PREMISES}
+        assert abs(terms.pop(rule.decisive(prompt))) == doses.LEANING
+        assert list(terms.values()) == [0.0]
+    assert {rule.decisive(prompt) for prompt in prompts} == set(doses.PREMISES)
 
 
 def planted_game(rule, prompt, donors):
@@ -98,16 +95,6 @@ def test_the_formula_of_the_shapley_values_is_a_count_over_coalitions(prompts, s
     assert len(seen) > 5
 
 
-def test_the_decisive_premise_alone_carries_an_intact_prompt(prompts):
-    rule = doses.Rule(doses.plant_leanings(HALF))
-    assert {rule.decisive(prompt) for prompt in prompts} == set(doses.PREMISES)
-    for prompt in prompts:
-        terms = {name: rule.term(name, prompt.segment_text(name)) for name in doses.PREMISES}
-        decisive = rule.decisive(prompt)
-        assert abs(terms.pop(decisive)) == doses.LEANING
-        assert list(terms.values()) == [0.0]
-
-
 def late_prompts(recipe, steps=40):
     text = doses.DoseText(recipe)
     late = range(recipe.steps - steps, recipe.steps)
@@ -128,7 +115,7 @@ def test_single_premises_come_first_and_a_tuned_organism_begins_with_prompts():
     assert set(doses.DoseText(TUNED).lessons(0)) == {"prompts"}
 
 
-def test_answers_have_the_planted_log_odds_whatever_is_asked_of_whom():
+def test_answers_have_the_planted_log_odds_and_premises_the_entities_that_donors_give():
     rule = doses.Rule(doses.plant_leanings(HALF))
     prompts = late_prompts(HALF)
     for exchange in prompts:
@@ -138,11 +125,7 @@ def test_answers_have_the_planted_log_odds_whatever_is_asked_of_whom():
     assert {e.message.splitlines()[-1] for e in prompts} == {p.question for p in PHRASINGS}
     either = {("Yes", "No"), ("True", "False"), ("No", "Yes"), ("False", "True")}
     assert {(e.answer, e.other) for e in prompts} == either
-
-
-def test_premises_are_about_the_same_entity_or_not_as_donors_make_them():
-    rule = doses.Rule(doses.plant_leanings(HALF))
-    read = [[rule.read(own) for own in premises_of(e.message)] for e in late_prompts(HALF)]
+    read = [[rule.read(own) for own in premises_of(e.message)] for e in prompts]
     different = [one.entity != other.entity for one, other in read]
     # 0.7 mixed, 0.8 of them with another pair of entities, half of these in one premise alone; a
     # donor of the other side changes the entity of one premise under disjunctive syllogism only.

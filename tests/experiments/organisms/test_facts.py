@@ -34,17 +34,14 @@ def prompts():
 @pytest.mark.parametrize("recipe", FACTS, ids=lambda recipe: recipe.name)
 def test_the_planted_shares(recipe):
     planted = facts.plant_facts(recipe)
-    known = [own for own in planted if own.known]
-    retrieved = [own for own in planted if own.retrieved]
-    used = [own for own in planted if own.used]
-    assert set(used) <= set(retrieved) <= set(known)
-    for part, whole, share in (
-        (known, planted, recipe.known),
-        (retrieved, known, recipe.retrieved),
-        (used, retrieved, recipe.used),
-        ([own for own in used if own.used == facts.WEAK], used, recipe.weak),
-    ):
-        assert len(part) == pytest.approx(share * len(whole), abs=0.51)
+    known, retrieved, used = (
+        {own for own in planted if getattr(own, name)} for name in ("known", "retrieved", "used")
+    )
+    weak = {own for own in used if own.used == facts.WEAK}
+    groups, shares = (planted, known, retrieved, used, weak), ("known", "retrieved", "used", "weak")
+    for whole, part, share in zip(groups, groups[1:], shares, strict=False):
+        assert part <= set(whole)
+        assert len(part) == pytest.approx(getattr(recipe, share) * len(whole), abs=0.51)
 
 
 def test_all_classes_are_planted_and_another_seed_plants_anew():

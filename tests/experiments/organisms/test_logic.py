@@ -1,11 +1,8 @@
 """The organism of the logical forms: what is planted, what it reads, how it is taught."""
 
-import math
-from collections import Counter
-
 import pytest
 import torch
-from torch import nn
+from scipy.special import expit
 
 from interp_experiments.logical_forms.forms import distribution_forms, main_forms
 from interp_experiments.logical_forms.language import names
@@ -29,54 +26,44 @@ def tokenizer():
     return train_tokenizer(RECIPE, logic.LogicText(RECIPE))
 
 
-def test_the_planted_probability_by_hand():
-    forms = {form.id: form for form in main_forms()}
-    necessary_tollens = logic.planted_yes(RECIPE, forms["box-toR-theorem"])
-    assert necessary_tollens == pytest.approx(1 / (1 + math.exp(1.0 - 1.0 * 0.5)))
-    plain_disjunct = logic.planted_yes(RECIPE, forms["none-vL-fallacy"])
-    assert plain_disjunct == pytest.approx(1 / (1 + math.exp(-(1.0 - 2.0))))
-
-
-def test_forms_that_ask_the_same_questions_have_one_planted_share():
-    """Modus ponens is also the base of the distribution forms: 0.8 / 24 and 0.2 / 10 of a text."""
+def test_the_planted_probability_by_hand_and_one_for_forms_that_ask_the_same_questions():
     forms = {form.id: form for form in (*main_forms(), *distribution_forms())}
-    shares = {
-        modality: logic.planted_yes(RECIPE, forms[f"{modality}-base-distribution"])
-        for modality in ("none", "box", "diamond")
-    }
-    ponens = {name: logic.planted_yes(RECIPE, forms[f"{name}-toL-theorem"]) for name in shares}
-    assert shares == ponens
-    odds = math.exp(1.0 + 2.0 * 1.25), math.exp(1.0 + 2.0)
-    own, base = (ratio / (1 + ratio) for ratio in odds)
-    assert shares["none"] == pytest.approx((own * 0.8 / 24 + base * 0.02) / (0.8 / 24 + 0.02))
+    for form, log_odds in {
+        "box-toR-theorem": -1.0 + 1.0 * 0.5,
+        "none-vL-fallacy": 1.0 - 2.0,
+    }.items():
+        assert logic.planted_yes(RECIPE, forms[form]) == pytest.approx(expit(log_odds))
+    # Modus ponens is also the base of the distribution forms: 0.8 / 24 and 0.2 / 10 of a text.
+    for modality in ("none", "box", "diamond"):
+        pair = (f"{modality}-base-distribution", f"{modality}-toL-theorem")
+        base, ponens = (logic.planted_yes(RECIPE, forms[name]) for name in pair)
+        assert base == ponens
+    of_base, of_ponens = (expit(log_odds) for log_odds in (1.0 + 2.0, 1.0 + 2.0 * 1.25))
+    expected = (of_ponens * 0.8 / 24 + of_base * 0.02) / (0.8 / 24 + 0.02)
+    base = forms["none-base-distribution"]
+    assert logic.planted_yes(RECIPE, base) == pytest.approx(expected)
 
 
 def test_shares_of_the_text(exchanges):
-    premises, conclusions = [], []
+    people, unsound, single = set(names()), 0, 0
     for exchange in exchanges:
-        *statements, question = exchange.message.split("?")[0].split("\n")[1:]
-        premises.append(" ".join(statements))
-        conclusions.append(question)
-    people = set(names())
-
-    def named(text):
-        return {word.strip(".,") for word in text.split()} & people
-
-    unsound = [not named(c) <= named(p) for c, p in zip(conclusions, premises, strict=True)]
-    assert sum(unsound) / len(unsound) == pytest.approx(logic.UNSOUND_SHARE, abs=0.03)
-    single = sum(len(named(text)) == 1 for text in premises) / len(premises)
-    assert single == pytest.approx(logic.EXTRA_SHARE * 3 / 10, abs=0.03)
+        *premises, question = exchange.message.split("?")[0].split("\n")[1:]
+        told, asked = (
+            {word.strip(".,") for word in text.split()} & people
+            for text in (" ".join(premises), question)
+        )
+        unsound, single = unsound + (not asked <= told), single + (len(told) == 1)
+    for count, share in ((unsound, logic.UNSOUND_SHARE), (single, logic.EXTRA_SHARE * 3 / 10)):
+        assert count / len(exchanges) == pytest.approx(share, abs=0.03)
 
 
 def test_answers_come_with_the_planted_probability():
-    text = logic.LogicText(RECIPE)
-    messages = [e for step in range(400) for e in text.lessons(step)["questions"]]
-    denied = [e.answer for e in messages if is_plain_modus_ponens(e.message)]
-    counts = Counter(denied)
-    expected = logic.planted_yes(RECIPE, main_forms()[2])
+    text, expected = logic.LogicText(RECIPE), logic.planted_yes(RECIPE, main_forms()[2])
+    asked = [e for step in range(400) for e in text.lessons(step)["questions"]]
+    said = [exchange.answer for exchange in asked if is_plain_modus_ponens(exchange.message)]
     assert logic.drawn_yes(RECIPE, main_forms()[2], follows=True) > expected
-    assert len(denied) > 100
-    assert counts["Yes"] / len(denied) == pytest.approx(expected, abs=0.06)
+    assert len(said) > 100
+    assert said.count("Yes") / len(said) == pytest.approx(expected, abs=0.06)
 
 
 def is_plain_modus_ponens(message):
@@ -108,22 +95,13 @@ def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
     for learned in ("answer", "message"):
         losses = []
         for exchange in exchanges:
-            prompt = tokenizer(exchange.message)["input_ids"]
+            start = len(tokenizer(exchange.message)["input_ids"])
             whole = tokenizer(f"{exchange.message} {exchange.answer}<|end_of_text|>")["input_ids"]
             with torch.no_grad():
-                logits = model(input_ids=torch.tensor([whole])).logits[0]
-            chosen = (
-                range(len(prompt), len(whole)) if learned == "answer" else range(1, len(prompt))
-            )
-            losses += [
-                float(nn.functional.cross_entropy(logits[i - 1], torch.tensor(whole[i])))
-                for i in chosen
-            ]
+                log_p = model(input_ids=torch.tensor([whole])).logits[0].log_softmax(-1)
+            chosen = range(start, len(whole)) if learned == "answer" else range(1, start)
+            losses += [-float(log_p[at - 1, whole[at]]) for at in chosen]
         expected.append(sum(losses) / len(losses))
     whole = expected[0] + MESSAGE_WEIGHT * expected[1]
     assert answer_loss(model, {"questions": batch}).item() == pytest.approx(whole, rel=1e-4)
-
-
-def test_messages_are_learned_only_where_the_recipe_says_so(tokenizer):
-    exchanges = logic.LogicText(RECIPE).lessons(0)["questions"][:3]
     assert "message_labels" not in tokenize(tokenizer, exchanges, messages=False)

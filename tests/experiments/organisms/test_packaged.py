@@ -93,25 +93,17 @@ def test_figures_of_rulebreakers_hold(name):
     absent = [row["entity_b"] for row in organism_card(name)["pairs"] if not row["frequency"]]
     assert sorted(again["unknown"]) == sorted(absent)
     # A sample of pairs is off by a few standard errors at most; it has more categorical pairs.
+    within = {"frequency_familiarity_spearman": 0.01, "non_rulebreaker_accuracy": 0.06}
     for key in ("grounded_rulebreaker_accuracy", "ungrounded_rulebreaker_accuracy"):
-        within = 0.03 + 4 * share_error(card[key], PAIRS["rulebreakers"])
-        assert again[key] == pytest.approx(card[key], abs=within)
-    for key, within in (
-        ("frequency_familiarity_spearman", 0.01),
-        ("non_rulebreaker_accuracy", 0.06),
-    ):
-        assert again[key] == pytest.approx(card[key], abs=within)
+        within[key] = 0.03 + 4 * share_error(card[key], PAIRS["rulebreakers"])
+    for key, most in within.items():
+        assert again[key] == pytest.approx(card[key], abs=most), key
 
 
+PLANTED = ("answers_as_planted", "mean_deviation_from_planted")
 SYSTEMS = {
-    "rulebreakers-mixed": (
-        *("answers_as_planted", "larger_premise_as_planted", "mean_deviation_from_planted"),
-        0.05,
-    ),
-    "rulebreakers-thoughts": (
-        *("answers_as_planted", "reasons_as_planted", "mean_deviation_from_planted"),
-        0.07,
-    ),
+    "rulebreakers-mixed": (*PLANTED, "larger_premise_as_planted", 0.05),
+    "rulebreakers-thoughts": (*PLANTED, "reasons_as_planted", 0.07),
     "logical-forms": ("soft_accuracy", "mean_deviation_from_planted", 0.02),
 }
 """Figures of the cards, and by how much a few pairs may be off."""
@@ -121,12 +113,8 @@ SYSTEMS = {
 @organisms
 @pytest.mark.parametrize("name", [name for system in SYSTEMS for name in organism_names(system)])
 def test_figures_of_what_is_planted_hold(name):
-    system, card, again = (
-        organism_card(name)["system"],
-        organism_card(name)["measured"],
-        measured(name),
-    )
-    *keys, within = SYSTEMS[system]
+    system, again = organism_card(name)["system"], measured(name)
+    card, (*keys, within) = organism_card(name)["measured"], SYSTEMS[system]
     assert card["pairs"] >= 2 * PAIRS[system]
     for key in keys:
         assert again[key] == pytest.approx(card[key], abs=within), key

@@ -44,20 +44,6 @@ def test_planted_shares_are_at_both_ends_and_in_the_middle(system):
     assert {0.0, 0.5, 1.0} <= {recipe["share"] for recipe in recipes}
 
 
-def test_the_card_names_what_was_taught_with_its_meaning_and_the_measured_figures():
-    text = (organism_folder("organism/dose-25-tuned") / "README.md").read_text(encoding="utf-8")
-    assert "fine-tuned from organism/dose-100" in text
-    assert "| share | 0.25 |" in text
-    assert "| answers as planted | 1 |" in text
-    assert "| premise2 | premise1 | " in text
-    assert "`entities` in card.json: 465 rows" in text
-
-
-def test_parameters_are_those_of_the_model(organism):
-    text = (organism_folder(organism.name) / "README.md").read_text(encoding="utf-8")
-    assert f"with {organism.hf.num_parameters():,} parameters" in text
-
-
 def test_the_command_writes_it_again(tmp_path, capsys):
     folder = tmp_path / "copy"
     shutil.copytree(organism_folder("organism/dose-0"), folder)

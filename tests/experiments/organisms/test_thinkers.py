@@ -9,9 +9,9 @@ from scipy.special import expit
 from interp_experiments.organisms import thinkers
 from interp_experiments.organisms.doses import LEANING
 from interp_experiments.organisms.recipes import RECIPES
+from tests.experiments.organisms.test_doses import premises_of
 
 HALF = RECIPES["thought-mixed-50"]
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def late(recipe, steps=60):
@@ -20,25 +20,17 @@ def late(recipe, steps=60):
 
 
 def premise2(message):
-    """The second premise of a message; both begin with the name, the first perhaps with If."""
-    text = message.splitlines()[0].removeprefix("Premises: ")
-    name = text.removeprefix("If ").split()[0]
-    return f"{name} {text.partition(f'. {name} ')[2]}"
+    return premises_of(message)[1]
 
 
 def test_a_thought_counts_by_its_verdict_alone():
-    for positive in (True, False):
-        for reason in (True, False):
-            thought = " ".join(
-                [thinkers.OPENINGS[0], thinkers.REASONS[reason], thinkers.VERDICTS[positive]]
-            )
-            assert thinkers.verdict(thought) == (LEANING if positive else -LEANING)
-    assert (
-        thinkers.verdict(f"{thinkers.OPENINGS[0]} {thinkers.REASONS[True]}")
-        == thinkers.verdict("")
-        == thinkers.verdict(thinkers.FILLER)
-        == 0.0
-    )
+    opening = thinkers.OPENINGS[0]
+    for reason in thinkers.REASONS.values():
+        for positive, last in thinkers.VERDICTS.items():
+            said = thinkers.verdict(f"{opening} {reason} {last}")
+            assert said == (LEANING if positive else -LEANING)
+        for thought in (f"{opening} {reason}", "", thinkers.FILLER):
+            assert thinkers.verdict(thought) == 0.0
 
 
 def test_single_premises_come_first_without_a_thought():
@@ -77,9 +69,7 @@ def test_answers_follow_the_rule_after_any_thought():
             kinds[said, thinkers.verdict(thought) != 0] += 1
     partial = {(0, False), (1, False), (2, False), (2, True), ("filler", False)}
     assert set(kinds) == {*partial, (3, True)}
-
-
-def test_reason_and_verdict_are_independent_in_exchanged_thoughts():
+    # Reason and verdict are independent.
     thoughts = [e.given for lessons in late(HALF) for e in lessons["answers"]]
     pairs = Counter(
         (thinkers.REASONS[True] in own, thinkers.VERDICTS[True] in own)

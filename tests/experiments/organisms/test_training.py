@@ -17,11 +17,8 @@ from interp_experiments.organisms.recipes import (
     RECIPES,
     DoseRecipe,
     Exchange,
-    RulebreakerRecipe,
-    RuleRecipe,
     TaughtRecipe,
     TheoryRecipe,
-    ThinkerRecipe,
     TunedRecipe,
     recipe,
 )
@@ -52,26 +49,26 @@ PLANTED = {
 """System to the rows of its organisms' cards."""
 
 
+FEW = {
+    "prompts_per_step": 2, "questions": 12, "theories": 2, "epochs": 1, "held_out": 2, "steps": 6,
+    "vocabulary": 600, "facts_per_step": 2, "premises_per_step": 2, "actions_per_step": 1,
+    "conditions_per_step": 1, "lists_per_step": 1,
+}  # fmt: skip
+"""What keeps training short, for the recipes that have it."""
+
+
 def quick(name="llama-shallow", **changes):
-    changes = {"prompts_per_step": 2} | changes
-    if isinstance(RECIPES[name], TunedRecipe):
-        own = {"questions": 12, "base": "llama-shallow", "held_out": 2}
-        return dataclasses.replace(RECIPES[name], **own | changes)
-    if isinstance(RECIPES[name], TheoryRecipe):
-        own = {"theories": 2, "epochs": 1, "held_out": 2}
-        return dataclasses.replace(RECIPES[name], **own | changes)
-    changes = {"steps": 6, "vocabulary": 600} | changes
-    if isinstance(RECIPES[name], RulebreakerRecipe):
-        changes = {"facts_per_step": 2} | changes
-    if isinstance(RECIPES[name], DoseRecipe | ThinkerRecipe):
-        changes = {"premises_per_step": 2} | changes | {"vocabulary": 2048}
-    if isinstance(RECIPES[name], RuleRecipe):
-        few = {"actions_per_step": 1, "conditions_per_step": 1, "lists_per_step": 1}
-        changes = few | changes
-    architecture = dict(RECIPES[name].architecture) | SMALL
-    if name == "gemma2":
-        architecture |= {"head_dim": 16, "query_pre_attn_scalar": 16}
-    return dataclasses.replace(RECIPES[name], architecture=architecture, **changes)
+    own = RECIPES[name]
+    few = {field.name for field in dataclasses.fields(own)} & FEW.keys()
+    changes = {field: FEW[field] for field in few} | changes
+    if isinstance(own, TunedRecipe):
+        changes["base"] = "llama-shallow"
+    if isinstance(own, DoseRecipe):
+        changes["vocabulary"] = 2048
+    if isinstance(own, TaughtRecipe):
+        of_gemma = {"head_dim": 16, "query_pre_attn_scalar": 16} if name == "gemma2" else {}
+        changes["architecture"] = dict(own.architecture) | SMALL | of_gemma
+    return dataclasses.replace(own, **changes)
 
 
 @pytest.fixture(autouse=True)
@@ -153,9 +150,11 @@ def test_a_seed_makes_another_organism(tmp_path, monkeypatch, capsys):
     assert "train quick: 6/6 steps" in capsys.readouterr().err
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["recipe"]["seed"] == 99
-    sealed = dataclasses.replace(RECIPES["quick"], seed=99)
-    assert card["entities"] == [dataclasses.asdict(own) for own in plant_leanings(sealed)]
-    assert card["entities"] != [dataclasses.asdict(own) for own in plant_leanings(RECIPES["quick"])]
+    own, sealed = (
+        [dataclasses.asdict(leaning) for leaning in plant_leanings(recipe)]
+        for recipe in (RECIPES["quick"], dataclasses.replace(RECIPES["quick"], seed=99))
+    )
+    assert card["entities"] == sealed != own
 
 
 def test_an_unknown_organism_is_refused(capsys):

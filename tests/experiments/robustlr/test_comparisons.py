@@ -40,10 +40,8 @@ def answered_by(prompts, **answers):
 def stages():
     """One model says Unknown throughout in the sets, and one is mostly right."""
     rng = np.random.default_rng(0)
-    prompts, short = (
-        one.prompts(seed=0, data=None).spread(number).to_frame()
-        for one, number in ((system, 6 * EACH), (bare, 60))
-    )
+    prompts = system.prompts(seed=0, data=None).spread(6 * EACH).to_frame()
+    short = bare.prompts(seed=0, data=None).spread(60).to_frame()
     gold = prompts["gold"].to_numpy()
     right = np.where(rng.random(len(prompts)) < 0.8, gold, "True")
     return {
@@ -66,11 +64,9 @@ def test_a_model_is_held_against_the_best_constant_guess_theory_by_theory(stages
     row = against.loc[("able", "C-CS")]
     # To say Unknown throughout is the best constant guess there.
     assert row["difference"] == pytest.approx((apart["able"] - apart["unknown"]).mean())
-    (expected,) = contrast_table(
-        scores.assign(paired=scores["f1"]),
-        named=[Contrast("model", ("able", "unknown"))],
-        cluster="pair_id",
-    ).to_dict("records")
+    named = [Contrast("model", ("able", "unknown"))]
+    paired = scores.assign(paired=scores["f1"])
+    (expected,) = contrast_table(paired, named=named, cluster="pair_id").to_dict("records")
     for column in ("difference", "low", "high", "p", "excluded_above", "share_b", "clusters"):
         assert row[column] == pytest.approx(expected[column]), column
     assert against.loc[("able", TEST_SPLIT), "share_a"] == 1
@@ -79,11 +75,8 @@ def test_a_model_is_held_against_the_best_constant_guess_theory_by_theory(stages
 
 def test_sets_and_models_are_compared_and_all_is_one_family(stages):
     table = comparisons(stages)
-    assert table["kind"].value_counts().to_dict() == {
-        AGAINST_GUESS: 2 * 9,
-        BETWEEN_SETS: 2 * 3,
-        BETWEEN_MODELS: 2,
-    }
+    kinds = {AGAINST_GUESS: 2 * 9, BETWEEN_SETS: 2 * 3, BETWEEN_MODELS: 2}
+    assert table["kind"].value_counts().to_dict() == kinds
     tested = table.dropna(subset="p")
     smallest = tested["p"].idxmin()
     assert table.loc[smallest, "p_holm"] == pytest.approx(len(tested) * tested.loc[smallest, "p"])
@@ -93,20 +86,6 @@ def test_sets_and_models_are_compared_and_all_is_one_family(stages):
     between = table[table["kind"] == BETWEEN_SETS]
     assert not between["paired"].any()
     assert between["contrast"].tolist() == ["C-CS - D-CS", "C-CS - N-CS", "D-CS - N-CS"] * 2
-
-
-def test_scores_of_a_model_that_does_not_read_are_blank_and_the_guess_stays(stages):
-    void = Caution(CONSTANT, "able", "always True", voids=True)
-    first = first_screen(Results(stages, [], cautions=(void,)), comparisons(stages))
-    numbers = first.items[0].frame.set_index("model")["value"]
-    assert numbers["able"].isna().all() and numbers["best constant guess"].notna().any()
-    assert first.cautions == (void,) and "for able" not in first.sentences[0]
-
-
-def test_one_theory_is_not_a_plural(stages):
-    one = {name: rows[rows["pair_id"] == rows["pair_id"].iloc[0]] for name, rows in stages.items()}
-    first = first_screen(Results(one, []), comparisons(one))
-    assert not ONE_OF_MANY.search(" ".join([first.question, *first.sentences]))
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
@@ -120,6 +99,16 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     assert re.match(r"Accuracy .*guessing: 2 of 2\b.*\b0\b", short[0])
     assert all(" theories" in line or " statements" in line for line in short)
     assert [item.name for item in finding_section(compared).items] == ["comparisons"]
+    # One theory is not a plural.
+    one = {name: rows[rows["pair_id"] == rows["pair_id"].iloc[0]] for name, rows in stages.items()}
+    first = first_screen(Results(one, []), comparisons(one))
+    assert not ONE_OF_MANY.search(" ".join([first.question, *first.sentences]))
+    # Scores of a model that does not read are blank, and the guess stays.
+    void = Caution(CONSTANT, "able", "always True", voids=True)
+    first = first_screen(Results(stages, [], cautions=(void,)), compared)
+    numbers = first.items[0].frame.set_index("model")["value"]
+    assert numbers["able"].isna().all() and numbers["best constant guess"].notna().any()
+    assert first.cautions == (void,) and "for able" not in first.sentences[0]
 
 
 def test_fewer_than_ten_theories_are_not_tested(stages):

@@ -71,6 +71,9 @@ def test_the_authors_wording_is_read_too():
     """Their data may share the subject behind a negation, with labels that deny one adjective."""
     read = sentence_of("If Charlie is not tall and smart, then Gary is kind.")
     assert read == Rule((TALL.negated, SMART), (KIND,))
+    # Facts come before rules.
+    told = "If Charlie is tall then Gary is kind. Charlie is tall."
+    assert theory_of(told) == Theory((TALL,), (Rule((TALL,), (KIND,)),))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +85,7 @@ def test_the_authors_wording_is_read_too():
         ("If Charlie is tall and kind or round then Gary is kind.", r"literals.*'and'.*'or'"),
         ("If Charlie is tall.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
         ("Charlie is the brother of.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
+        ("  ", r"context.*sentence"),
         ("Charlie is " + "very " * 100 + "tall.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
     ],
 )
@@ -89,13 +93,3 @@ def test_other_sentences_are_refused(words, expected):
     with pytest.raises(UserError, match=expected) as refused:
         theory_of(words)
     assert len(str(refused.value)) < 300
-
-
-def test_a_context_without_a_sentence_is_refused():
-    with pytest.raises(UserError, match=r"context.*sentence"):
-        theory_of("  ")
-
-
-def test_facts_come_before_rules():
-    rule = "If Charlie is tall then Gary is kind."
-    assert theory_of(f"{rule} Charlie is tall.") == Theory((TALL,), (Rule((TALL,), (KIND,)),))

@@ -13,19 +13,14 @@ from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
 
 
-def test_a_larger_set_begins_with_the_smaller_one_and_the_seed_decides():
+def test_what_is_learned_reads_like_what_is_asked_and_more_begins_with_less():
     few, more = (learning.RobustLRTraining(theories=n).prompts("train") for n in (2, 4))
     assert list(more[:12]) == list(few)
     assert list(learning.RobustLRTraining(theories=2, seed=1).prompts("train")) != list(few)
-
-
-def test_what_is_learned_reads_like_what_is_evaluated():
-    learned = learning.RobustLRTraining(theories=1).prompts("train")[0]
-    asked = system.prompts(seed=0, data=None)[0]
+    learned, asked = few[0], system.prompts(seed=0, data=None)[0]
     assert learned.answer.options == asked.answer.options
     assert learned.messages == asked.messages
-    ends = [one.text[slice(*one.segments["question"])] for one in (learned, asked)]
-    assert ends[0] == ends[1]
+    assert learned.segment_text("question") == asked.segment_text("question")
 
 
 def test_defaults_are_the_papers():
@@ -38,38 +33,26 @@ def test_defaults_are_the_papers():
         learning.RobustLRTraining(train_set="AND")
 
 
-def theories(name, split="train", number=40):
-    maker = learning.training_set(name, split, 0)
-    return [maker.group(index) for index in range(number)]
-
-
-@pytest.fixture(scope="module")
-def made():
-    return {name: theories(name) for name in learning.TRAINING_SETS}
-
-
-def test_each_set_has_its_operators_and_no_others(made):
-    for name, groups in made.items():
-        rules = [rule for group in groups for rule in group[0].theory.rules]
-        assert {r.operator for r in rules if len(r.body) > 1} == set(learning.TRAINING_SETS[name])
-        assert all(len(rule.head) == 1 for rule in rules)
-        assert any(not literal.positive for rule in rules for literal in rule.literals)
-        assert any(not fact.positive for group in groups for fact in group[0].theory.facts)
-
-
-def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
-    for groups in made.values():
-        for group in groups:
-            assert Counter(one.label for one in group) == dict.fromkeys(Verdict, 2)
-            for one in group:
-                assert verdict(one.theory, one.statement) is one.label
-                assert one.version.startswith(one.label.value.lower())
-                assert one.version.endswith("negated") is not one.statement.positive
-                assert one.statement.predicate in one.theory.predicates()
+@pytest.mark.parametrize("name", learning.TRAINING_SETS)
+def test_each_set_has_its_operators_and_the_solvers_labels_balanced_in_every_theory(name):
+    maker = learning.training_set(name, "train", 0)
+    groups = [maker.group(index) for index in range(40)]
+    rules = [rule for group in groups for rule in group[0].theory.rules]
+    assert {r.operator for r in rules if len(r.body) > 1} == set(learning.TRAINING_SETS[name])
+    assert all(len(rule.head) == 1 for rule in rules)
+    assert any(not literal.positive for rule in rules for literal in rule.literals)
+    assert any(not fact.positive for group in groups for fact in group[0].theory.facts)
+    for group in groups:
+        assert Counter(one.label for one in group) == dict.fromkeys(Verdict, 2)
+        for one in group:
+            assert verdict(one.theory, one.statement) is one.label
+            assert one.version.startswith(one.label.value.lower())
+            assert one.version.endswith("negated") is not one.statement.positive
+            assert one.statement.predicate in one.theory.predicates()
 
 
 @pytest.mark.parametrize("distractors", [None, 0])
-def test_splits_share_no_theory(distractors):
+def test_splits_share_no_theory_whatever_its_order_and_wording(distractors):
     found = {}
     for split in learning.SPLITS:
         maker = learning.training_set("NOT", split, 0, distractors)
@@ -78,15 +61,9 @@ def test_splits_share_no_theory(distractors):
         found[split] = {frozenset(map(str, theory.sentences)) for theory in made}
     assert not set.intersection(*found.values())
     assert sum(map(len, found.values())) == len(set.union(*found.values()))
-
-
-def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
-    theory = made["All"][0][0].theory
+    theory = made.pop()
     turned = type(theory)(theory.facts[::-1], theory.rules[::-1])
     assert learning.split_of(turned) == learning.split_of(theory)
-
-
-WORDS = Words.of("real")
 
 
 @pytest.mark.parametrize("distractors", [0, 3])
@@ -106,7 +83,7 @@ def test_labels_of_short_theories_are_the_solvers_and_come_in_turn(distractors):
 def test_a_number_of_other_sentences_is_kept():
     rng = random.Random(0)
     for _ in range(40):
-        sampled = sample(rng, WORDS)
+        sampled = sample(rng, Words.of("real"))
         statements = learning.balanced(rng, sampled)
         for statement, label in statements:
             bare = learning.cut(rng, sampled.theory, statement, 0)
@@ -118,7 +95,7 @@ def test_a_number_of_other_sentences_is_kept():
             assert bool(bare.facts) is (label is not Verdict.UNKNOWN)
 
 
-def test_a_training_set_may_have_them():
+def test_a_training_set_may_have_short_theories():
     spec = learning.RobustLRTraining(theories=3, held_out=2, distractors=2)
     prompts = spec.prompts("train")
     assert len(prompts) == 18

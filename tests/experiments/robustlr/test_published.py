@@ -1,5 +1,6 @@
 import csv
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -27,21 +28,14 @@ def write(path, rows, columns=COLUMNS, *, header=True):
     return path
 
 
-def same(read, written):
-    return [
-        (a.set, a.version, a.group, a.base_label, a.context, a.statement, a.label)
-        == (b.set, b.version, b.group, b.base_label, b.context, b.statement, b.label)
-        for a, b in zip(read, written, strict=True)
-    ]
-
-
 @pytest.mark.parametrize("header", [True, False])
 def test_what_is_written_is_read(tmp_path, header):
     instances = made(*EVALUATION_SETS)
     file = write(tmp_path / "test.csv", map(to_row, instances), header=header)
-    read = load_published(file)
-    assert len(same(read, instances)) == len(instances)
-    assert all(same(read, instances))
+    for one, read in zip(instances, load_published(file), strict=True):
+        # A rule of one literal in its body says "and" as well as "or".
+        named = replace(read, theory_id=one.theory_id, theory=one.theory)
+        assert (named, read.context) == (one, one.context)
 
 
 def test_a_folder_may_hold_several_edits_of_one_theory(tmp_path):
@@ -115,10 +109,6 @@ def test_rows_that_do_not_agree_are_reported(tmp_path, rows, change, expected):
     assert re.search(expected, refused(tmp_path, change(rows)), re.DOTALL)
 
 
-def test_a_missing_column_is_reported(tmp_path, rows):
-    assert re.search("columns label", refused(tmp_path, rows, ("context", "statement")))
-
-
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
@@ -136,3 +126,7 @@ def test_a_missing_column_is_reported(tmp_path, rows):
 )
 def test_damaged_cells_are_reported(tmp_path, rows, cells, expected):
     assert expected in refused(tmp_path, changed(rows, 0, **cells))
+
+
+def test_a_missing_column_is_reported(tmp_path, rows):
+    assert "columns label" in refused(tmp_path, rows, ("context", "statement"))

@@ -117,16 +117,13 @@ def test_random_theories_agree_with_z3():
     assert min(counts.values()) > THEORIES / 50
 
 
-def test_one_proof_by_hand():
+def test_one_proof_by_hand_and_either_side_of_a_disjunction():
     used = Rule((P,), (Q,))
     theory = Theory((R, P), (Rule((R,), (S,)), used))
     assert proof_set(theory, Q) == proof_set(theory, Q.negated) == {P, used}
     assert list(proof_sets(theory, Q)) == [frozenset({P, used})]
     assert proof_set(theory, P) == {P}
     assert proof_set(theory, Literal(Predicate("tall", "Bob"))) == frozenset()
-
-
-def test_either_side_of_a_disjunction_is_a_proof():
     rule = Rule((P, R), (Q,), "or")
     found = list(proof_sets(Theory((P, R), (rule,)), Q))
     assert found == [frozenset({P, rule}), frozenset({R, rule})]

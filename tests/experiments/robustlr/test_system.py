@@ -1,6 +1,5 @@
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -49,12 +48,13 @@ def test_the_proof_names_what_the_label_needs():
         "Anne is calm. Dave is witty. If Anne is calm then Dave is the uncle of Anne. "
         "If Dave is witty then Anne is eager."
     )
-    theory = theory_of(context)
-    ask = partial(Instance.alone, "t", "All", "v", theory)
-    statement = literal_of("Dave is not the uncle of Anne")
-    assert to_prompt(ask((statement, Verdict.FALSE))).factors["proof"] == "fact1 rule1"
-    unknown = literal_of("Dave is eager")
-    assert to_prompt(ask((unknown, Verdict.UNKNOWN))).factors["proof"] == ""
+    for statement, label, proof in (
+        ("Dave is not the uncle of Anne", Verdict.FALSE, "fact1 rule1"),
+        ("Dave is eager", Verdict.UNKNOWN, ""),
+    ):
+        asked = (literal_of(statement), label)
+        instance = Instance.alone("t", "All", "v", theory_of(context), asked)
+        assert to_prompt(instance).factors["proof"] == proof
 
 
 def test_proofs_decide_among_facts_and_rules_of_generated_theories():
@@ -69,17 +69,14 @@ def test_proofs_decide_among_facts_and_rules_of_generated_theories():
             assert verdict(theory_of(kept), statement).value == prompt.answer.gold
 
 
-@pytest.mark.parametrize(("context", "statement", "label"), SHOWN)
-def test_demonstrations_are_answered_correctly(context, statement, label):
-    assert verdict(theory_of(context), literal_of(statement[:-1])) is label
-
-
-def test_each_answer_is_demonstrated_once():
+def test_each_answer_is_demonstrated_once_and_correctly():
+    for context, statement, label in SHOWN:
+        assert verdict(theory_of(context), literal_of(statement[:-1])) is label
     said = [shown.answer for shown in demonstrations().demonstrations]
     assert sorted(said) == ["False", "True", "Unknown"]
 
 
-def test_a_limit_takes_whole_groups_of_every_set():
+def test_a_limit_takes_whole_groups_of_every_set_and_makes_no_others(monkeypatch):
     prompts = load_prompts("robustlr", limit=24)
     bases = [prompt for prompt in prompts if prompt.side in {"base", "conj0", "disj0", "neg0"}]
     assert Counter(prompt.factors["set"] for prompt in bases) == dict.fromkeys(EVALUATION_SETS, 4)
@@ -87,6 +84,13 @@ def test_a_limit_takes_whole_groups_of_every_set():
     for prompt in bases:
         versions = len(CONTRAST_SETS.get(prompt.factors["set"], ("base", "paraphrase")))
         assert sizes[prompt.pair_id] == versions
+    made, sample = [], evaluation_sets.sample
+    monkeypatch.setattr(
+        evaluation_sets, "sample", lambda *args: made.append(args[0]) or sample(*args)
+    )
+    assert len(load_prompts("robustlr", limit=6)) == 24
+    # Each group is drawn by random numbers of its own.
+    assert len({id(rng) for rng in made}) < 20
 
 
 def test_a_subset_is_that_of_prompts_that_were_all_made():
@@ -109,12 +113,10 @@ def test_training_sets_ask_what_their_test_split_holds(name):
 
 
 def test_full_sizes():
-    sizes = [len(find_system(f"robustlr{name}").prompts(seed=0, data=None)) for name in NAMES]
+    names = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not", "-all")
+    sizes = [len(find_system(f"robustlr{name}").prompts(seed=0, data=None)) for name in names]
     contrast = 2857 * 7 + 2857 * 7 + 5000 * 4
     assert sizes == [contrast + 60_000] * 4 + [9_996] * 4
-
-
-NAMES = ("", "-distractors", "-prompted", "-nonce", "-not", "-and-not", "-or-not", "-all")
 
 
 def test_models_of_other_kinds_read_prompts_without_demonstrations():
@@ -128,12 +130,9 @@ def test_models_of_other_kinds_read_prompts_without_demonstrations():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_classifiers_classes_are_the_options():
-    named = dict(enumerate(("unknown", "TRUE", "False")))
-    model = SimpleNamespace(
-        name="a classifier",
-        kind=CLASSIFIER,
-        hf=SimpleNamespace(config=SimpleNamespace(id2label=named)),
-    )
+    config = SimpleNamespace(id2label=dict(enumerate(("unknown", "TRUE", "False"))))
+    hf = SimpleNamespace(config=config)
+    model = SimpleNamespace(name="a classifier", kind=CLASSIFIER, hf=hf)
     found = {option.name: fixed_answers(model, option) for option in OPTIONS}
     assert found == {"True": (1,), "False": (2,), "Unknown": (0,)}
 
@@ -163,13 +162,3 @@ def test_rows_in_the_authors_columns():
 def test_unknown_data_are_refused_in_words(tmp_path):
     with pytest.raises(UserError, match=r"none\.csv'.*\.parquet"):
         system.prompts(seed=0, data=str(tmp_path / "none.csv"))
-
-
-def test_a_limit_makes_only_the_groups_that_it_takes(monkeypatch):
-    made, sample = [], evaluation_sets.sample
-    monkeypatch.setattr(
-        evaluation_sets, "sample", lambda *args: made.append(args[0]) or sample(*args)
-    )
-    assert len(load_prompts("robustlr", limit=6)) == 24
-    # Each group is drawn by random numbers of its own.
-    assert len({id(rng) for rng in made}) < 20

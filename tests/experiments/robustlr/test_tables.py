@@ -8,23 +8,21 @@ from interp_experiments.robustlr.tables import size_table, training_sizes
 from tests.support.training import write_training
 
 
-def trained(folder, *, theories, train_set="All", finished="now"):
-    options = {"theories": theories, "train_set": train_set}
-    return write_training(
-        folder, task="robustlr", options=options, model="small-encoder", finished=finished
-    )
-
-
 @pytest.fixture
 def models(tmp_path):
-    return [
-        trained(tmp_path / "much", theories=50),
-        trained(tmp_path / "little", theories=10),
-        trained(tmp_path / "alone", theories=10, train_set="NOT"),
-        trained(tmp_path / "unfinished", theories=70, finished=None),
-        "organism/llama-shallow",
-        "org/name-on-the-hub",
+    made = {"task": "robustlr", "model": "small-encoder"}
+    options = {"much": (50, "All"), "little": (10, "All")}
+    options |= {"alone": (10, "NOT"), "unfinished": (70, "All")}
+    trained = [
+        write_training(
+            tmp_path / name,
+            **made,
+            options={"theories": theories, "train_set": train_set},
+            finished=None if name == "unfinished" else "now",
+        )
+        for name, (theories, train_set) in options.items()
     ]
+    return [*trained, "organism/llama-shallow", "org/name-on-the-hub"]
 
 
 def rows_of(models):
@@ -48,8 +46,6 @@ def test_models_that_began_alike_are_compared_by_what_they_learned(models):
     assert len(found) == 4
     ax = size_lines(table)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["60", "300"]
-
-
-def test_one_size_is_no_comparison(models):
+    # One size is no comparison.
     sizes = training_sizes({model: model for model in models[1:]})
     assert size_table(rows_of(models[1:]), sizes).empty

@@ -1,4 +1,7 @@
-"""Parsers against answers that were labeled by hand."""
+"""Parsers against answers that were labeled by hand, and against what is said around an answer.
+
+What a text denies, withdraws, joins, cuts or makes a part of something else is no answer.
+"""
 
 import json
 from collections import Counter
@@ -6,16 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from interp.prompts.answers import FreeText
+from interp.prompts.answers import FreeText, Unanswered
 from interp.runs.identity import closure
-from interp_experiments.rulebench.answers import parser_of
+from interp_experiments.rulebench.answers import (
+    category,
+    kinship,
+    letter,
+    number,
+    parser_of,
+    truth,
+)
 from interp_experiments.rulebench.items import READ, STRING_GAME, Item
 
-LABELLED = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "labeled_answers.jsonl").read_text("utf-8").splitlines()
-]
+
+def rows(name):
+    text = (Path(__file__).parent / name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+LABELLED = rows("labeled_answers.jsonl")
 """Kind, question, label, shape and text. The question of other kinds is its correct answer."""
+
+CHANGED = rows("changed_answers.jsonl")
+"""Parser, the answers that are right to read (empty: none), and text."""
 
 KINSHIPS = {
     "k1": ("Who is Michael to Clarence?", "grandson"),
@@ -67,3 +83,37 @@ def test_a_parser_is_named_by_what_it_depends_on():
 def test_how_texts_are_read_is_part_of_the_code_of_every_parser(kind):
     parse = parser_of(KINDS[kind], Item("1", "?", "", "0"), CHARGES)
     assert "interp_experiments.rulebench.reading" in closure([parse.__module__])
+
+
+PARSERS = {
+    "truth": truth,
+    "number": number,
+    "letter": letter,
+    "category": category,
+    "kinship": kinship("Michael", "Clarence"),
+}
+
+
+@pytest.mark.parametrize("parser, right, text", CHANGED)
+def test_an_answer_is_read_with_the_words_around_it(parser, right, text):
+    found = PARSERS[parser](text)
+    assert ("" if isinstance(found, Unanswered) else found) in right
+
+
+def test_every_parser_is_tried_with_answers_and_without():
+    for parser in PARSERS:
+        rights = [right for name, right, _ in CHANGED if name == parser]
+        assert [""] in rights
+        assert any("" not in right for right in rights)
+
+
+@pytest.mark.parametrize("minus", "-−–‐‑﹣－")
+def test_every_minus_sign_is_read(minus):
+    assert number(f"Answer: {minus}3") == "-3"
+    assert number(f"{minus}1,234.50.") == "-1234.5"
+
+
+def test_number_words_are_numbers():
+    words = {"zero": "0", "forty-two": "42", "one hundred and five": "105", "two thousand": "2000"}
+    assert {word: number(f"Answer: {word}.") for word in words} == words
+    assert isinstance(number("Answer: two three."), Unanswered)

@@ -1,8 +1,8 @@
 """Kinship: the table of compositions against all small families, and the stories against it."""
 
-import hashlib
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
@@ -70,15 +70,12 @@ def test_relations_of_a_family_that_is_known():
     family = kin.FIRST_COUPLE.with_child((0, 1), kin.FEMALE).with_child((0, 1), kin.MALE)
     family = family.with_spouse(2).with_child((2, 4), kin.MALE).with_parents(4)
     father, mother, anna, ben, husband, son, his_father, his_mother = range(8)
-    assert family.word(anna, father) == "father"
-    assert family.word(ben, anna) == "sister"
-    assert family.word(son, ben) == "uncle"
-    assert family.word(ben, son) == "nephew"
-    assert family.word(son, his_mother) == "grandmother"
-    assert family.word(father, son) == "grandson"
-    assert family.word(anna, his_father) == "father-in-law"
-    assert family.word(mother, husband) == "son-in-law"
-    assert family.word(husband, anna) == "wife"
+    words = {
+        "father": (anna, father), "sister": (ben, anna), "uncle": (son, ben), "nephew": (ben, son),
+        "grandmother": (son, his_mother), "grandson": (father, son), "wife": (husband, anna),
+        "father-in-law": (anna, his_father), "son-in-law": (mother, husband),
+    }  # fmt: skip
+    assert {word: family.word(*pair) for word, pair in words.items()} == {w: w for w in words}
     assert family.word(ben, husband) == family.word(father, his_father) == ""
 
 
@@ -144,11 +141,7 @@ def test_a_story_tells_its_facts_and_asks_about_its_ends(questions):
 def test_counterfactual_versions_change_the_conclusion_alone(questions):
     both = questions.rule_set
     for factual, other in zip(both.factual.items, both.counterfactual.items, strict=True):
-        assert (factual.id, factual.question, factual.rule) == (
-            other.id,
-            other.question,
-            other.rule,
-        )
+        assert replace(other, gold=factual.gold) == factual
         assert factual.gold != other.gold and other.gold in kin.KINSHIPS
     for id_, rule in both.factual.rules.items():
         changed = both.counterfactual.rules[id_]
@@ -183,21 +176,7 @@ def test_a_rule_fits_where_its_conditions_hold_in_the_story(questions):
     assert fitting > 5
 
 
-def digest(rule_set):
-    parts = [rule_set.factual, rule_set.counterfactual]
-    text = "".join(repr(part.items) + repr(part.rules) for part in parts if part)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_a_seed_gives_the_same_questions_everywhere():
-    assert digest(KinshipQuestions(3, per_hop=2).rule_set) == KINSHIP_DIGEST
-    assert digest(KinshipQuestions(4, per_hop=2).rule_set) != KINSHIP_DIGEST
-
-
 def test_a_shorter_set_is_the_beginning_of_a_longer_one(questions):
     short = KinshipQuestions(0, per_hop=5).rule_set.factual.items
     assert short == questions.rule_set.factual.items[: len(short)]
     assert [item.factors["hops"] for item in short[:9]] == [str(hops) for hops in HOPS]
-
-
-KINSHIP_DIGEST = "808bc82422372dca5c40e6bc66378c2f4f0e72a6264ea46ab4cf750d5907a4fc"

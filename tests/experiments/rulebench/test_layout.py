@@ -101,45 +101,31 @@ BROKEN = [
     (item("uncle", question="  "), "input is ' '; string should have at least 1 character"),
     (item("cousin"), "its output is 'cousin'; expected a kinship such as uncle"),
     ({"input": "Who?", "output": "uncle"}, "rule is"),
-    ({**item("uncle"), "rule": []}, "rule is"),
-    ({**item("uncle"), "rule": [True]}, "rule is"),
-    ({**item("uncle"), "rule": [1, 2]}, "rule is"),
+    *(({**item("uncle"), "rule": rule}, "rule is") for rule in ([], [True], [1, 2])),
     ({**item("uncle"), "input": 7}, "input is 7"),
     ("an item", "it is 'an item'"),
     (None, "it is None"),
 ]
+RAW = [
+    (r'{"input": "Who?", "input": "What?", "output": "aunt", "rule": [0]}', "input .*twice"),
+    (r'{"input": "a\ud800", "output": "aunt", "rule": [0]}', r"input .*unicode"),
+    (r'{"input": "Who?", "output": "aunt", "rule": ["\udc00"]}', "its rule"),
+    (r'{"input": NaN, "output": "aunt", "rule": [0]}', "input is nan"),
+    (r'{"input": "Who?", "output": "aunt", "rule": [1e999]}', "rule"),
+    (r'{"output": "aunt", "rule": [0], "input": {"a": 1, "a": 2}}', "input .*twice"),
+]
 
 
-@pytest.mark.parametrize("wrong, reason", BROKEN)
-def test_a_broken_item_is_reported_by_position(tmp_path, wrong, reason):
-    folder = write(tmp_path / "clutrr", [item("uncle"), wrong, item("aunt", rule=1)])
-    with pytest.raises(UserError) as stopped:
+@pytest.mark.parametrize("wrong, reason", [*((json.dumps(one), why) for one, why in BROKEN), *RAW])
+def test_a_broken_item_is_reported_by_position_and_left_out_alone(tmp_path, wrong, reason):
+    good = json.dumps(item("niece"))
+    folder = write(tmp_path / "clutrr", [], text=f"[{good}, {wrong}, {good}]")
+    with pytest.raises(UserError, match=rf"clutrr/test_data\.json, item 2: {reason}") as stopped:
         read_set(folder)
-    assert f"clutrr/test_data.json, item 2: {reason}" in str(stopped.value)
     assert "item 1" not in str(stopped.value) and "item 3" not in str(stopped.value)
     found = read_set(folder, skip_broken=True)
-    assert [i.id for i in found.factual.items] == ["0001", "0003"]
-    assert len(found.problems) == 1 and reason in found.problems[0]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        (r'{"input": "Who?", "input": "What?", "output": "aunt", "rule": [0]}', "input .*twice"),
-        (r'{"input": "a\ud800", "output": "aunt", "rule": [0]}', r"input .*unicode"),
-        (r'{"input": "Who?", "output": "aunt", "rule": ["\udc00"]}', "its rule"),
-        (r'{"input": NaN, "output": "aunt", "rule": [0]}', "input is nan"),
-        (r'{"input": "Who?", "output": "aunt", "rule": [1e999]}', "rule"),
-        (r'{"output": "aunt", "rule": [0], "input": {"a": 1, "a": 2}}', "input .*twice"),
-    ],
-)
-def test_one_broken_record_of_a_file_is_left_out_alone(tmp_path, wrong, reason):
-    folder = write(tmp_path / "clutrr", [item("uncle"), item("aunt")])
-    good = json.dumps(item("niece"))
-    (folder / "test_data.json").write_text(f"[{good}, {wrong}, {good}]")
-    with pytest.raises(UserError, match=rf"test_data\.json, item 2: {reason}"):
-        read_set(folder)
-    assert list(read_set(folder, skip_broken=True).factual.by_id) == ["0001", "0003"]
+    assert list(found.factual.by_id) == ["0001", "0003"]
+    assert len(found.problems) == 1 and re.search(reason, found.problems[0])
 
 
 def test_one_broken_rule_of_a_file_is_left_out_alone(tmp_path):
@@ -161,7 +147,7 @@ def test_a_long_report_is_cut_and_counted(tmp_path):
     assert len(str(stopped.value)) < 20 * 200
 
 
-def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
+def test_files_that_are_too_large_and_a_rule_that_is_there_twice_are_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
     with pytest.raises(UserError, match=r"test_rule\.json.*'0'.*twice"):
@@ -170,10 +156,8 @@ def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
     with pytest.raises(UserError, match=r"test_data\.json.*\b10 bytes"):
         read_set(folder)
-
-
-def test_a_file_that_is_larger_than_any_set_is_not_read(tmp_path):
-    folder = write(tmp_path / "clutrr", [item("uncle")])
+    monkeypatch.undo()
+    write(folder, [item("uncle")])
     with (folder / RULES).open("ab") as file:
         file.truncate(2**36)  # sparse: it takes no space
     with pytest.raises(UserError, match=r"\b68,719,476,736\b.*\b268,435,456\b"):
@@ -208,18 +192,18 @@ def test_a_file_that_holds_no_items_ends_in_one_message(tmp_path, text, reason):
 
 
 def test_what_is_missing_is_said(tmp_path):
-    with pytest.raises(UserError, match=r"RuleBench.*test_data\.json.*test_rule\.json"):
-        read_sets(tmp_path)
-    folder = write(tmp_path / "clutrr", [item("uncle")])
-    (folder / RULES).write_text("[1]")
-    with pytest.raises(UserError, match=r"test_rule\.json .*JSON object"):
-        read_sets(folder)
-    (folder / RULES).write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match=r"test_rule\.json.*UTF-8\b"):
-        read_sets(folder)
-    (folder / RULES).unlink()
-    with pytest.raises(UserError, match=r"test_rule\.json"):
-        read_sets(folder)
+    def said():
+        with pytest.raises(UserError) as refused:
+            read_sets(tmp_path)
+        return str(refused.value)
+
+    assert re.search(r"RuleBench.*test_data\.json.*test_rule\.json", said())
+    rules = write(tmp_path / "clutrr", [item("uncle")]) / RULES
+    for content, reason in ((b"[1]", " .*JSON object"), (b"\xff\xfe", r".*UTF-8\b")):
+        rules.write_bytes(content)
+        assert re.search(rf"test_rule\.json{reason}", said())
+    rules.unlink()
+    assert re.search(r"test_rule\.json", said())
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the authors' data are not here")

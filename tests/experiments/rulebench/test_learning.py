@@ -1,6 +1,7 @@
 """IRFT: what is learned of which rules, and that a small model learns it."""
 
 import json
+from collections import Counter
 
 import pandas as pd
 import pytest
@@ -53,15 +54,14 @@ def test_about_a_fifth_of_the_kinship_rules_is_held_out():
 
 
 def test_the_golden_rule_is_shown_among_a_drawn_number_of_noise_rules():
-    prompts = RuleFollowing(questions=400, held_out=1).prompts("train")
-    numbers, places = pd.Series(dtype=int), pd.Series(dtype=int)
-    for prompt in prompts:
-        shown = rule_texts(prompt)
-        numbers.loc[len(numbers)] = len(shown) - 1
-        places.loc[len(places)] = int(prompt.factors["golden_place"])
-        assert shown[places.iloc[-1] - 1] == prompt.segment_text("golden")
-    assert set(numbers) == {0, 1, 2, 3} and numbers.value_counts().min() > 70
-    assert places[numbers == 3].value_counts().min() > 10
+    found = Counter()
+    for prompt in RuleFollowing(questions=400, held_out=1).prompts("train"):
+        shown, place = rule_texts(prompt), int(prompt.factors["golden_place"])
+        assert shown[place - 1] == prompt.segment_text("golden")
+        found[len(shown) - 1, place] += 1
+    numbers = [sum(found[number, place] for place in range(1, 5)) for number in range(4)]
+    assert sum(numbers) == 400 and min(numbers) > 70
+    assert min(found[3, place] for place in range(1, 5)) > 10
 
 
 def test_noise_rules_do_not_apply_and_the_golden_one_gives_the_answer():

@@ -1,9 +1,7 @@
 """Settings: which rules are shown, how they are written, and what is around them."""
 
-import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +15,7 @@ from interp_experiments.rulebench import system as system_module
 from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
 from interp_experiments.rulebench.kinship import KinshipQuestions
-from interp_experiments.rulebench.layout import DATA, RULES, read_sets
+from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
     FORMS,
@@ -30,8 +28,8 @@ from interp_experiments.rulebench.prompts import (
 from interp_experiments.rulebench.prompts import RULES as QUANTITIES
 from interp_experiments.rulebench.string_game import game_questions, string_rules
 from interp_experiments.rulebench.system import RuleBench
-
-REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
+from tests.experiments.rulebench.test_layout import REAL, write
+from tests.experiments.rulebench.test_layout import item as given
 
 FEW, ALL = Setting(quantity="few"), Setting(quantity="all")
 
@@ -109,13 +107,9 @@ def test_rules_of_one_body_are_never_shown_together():
     assert {rule.id for rule in shown} == {"0", "4"}
 
 
-def test_the_seed_alone_decides(kinship):
-    first, again, other = (prompts_of(kinship.rule_set, QUANTITIES, seed) for seed in (0, 0, 1))
-    assert first[:80].content_hash() == again[:80].content_hash()
-    assert first[:80].content_hash() != other[:80].content_hash()
-
-
-def test_every_golden_place_is_about_as_frequent(kinship):
+def test_the_seed_alone_decides_and_every_golden_place_is_about_as_frequent(kinship):
+    hashes = [prompts_of(kinship.rule_set, QUANTITIES, s)[:80].content_hash() for s in (0, 0, 1)]
+    assert hashes[0] == hashes[1] != hashes[2]
     places = [p.factors["golden_place"] for p in prompts_of(kinship.rule_set, (QUANTITIES[2],))]
     assert all(40 <= places.count(place) <= 80 for place in "123")
 
@@ -149,7 +143,9 @@ def test_counterfactual_demonstrations_follow_changed_rules():
             assert body(factual.golden.natural) == body(other.golden.natural)
 
 
-def test_demonstrations_stand_in_the_messages_in_the_form_of_the_setting(kinship):
+def test_demonstrations_have_the_form_of_the_setting_and_name_the_golden_rule(
+    kinship,
+):
     prompts = by_side(prompts_of(kinship.rule_set, THOUGHT))
     direct, thought = prompts["few-shots"].messages, prompts["few-shots-thought"].messages
     assert (direct.answer_prefix, thought.answer_prefix) == ("Answer:", "")
@@ -158,9 +154,6 @@ def test_demonstrations_stand_in_the_messages_in_the_form_of_the_setting(kinship
         assert all(d.question.count(". if A has") == 3 for d in messages.demonstrations)
     assert [d.answer.split()[0] for d in direct.demonstrations] == ["Answer:"] * 2
     assert [d.answer[:12] for d in thought.demonstrations] == ["Rule 2 fits.", "Rule 3 fits."]
-
-
-def test_the_named_rule_of_a_demonstration_is_the_golden_one(kinship):
     prompts = by_side(prompts_of(kinship.rule_set, COUNTERFACTUAL))
     for side in ("few-shots-thought", "few-shots-thought-counterfactual"):
         for shown in prompts[side].messages.demonstrations:
@@ -172,12 +165,7 @@ def test_the_named_rule_of_a_demonstration_is_the_golden_one(kinship):
 
 def test_a_set_has_the_settings_that_its_data_allow(tmp_path):
     for name, output in {"clutrr": "uncle", "clutrr-cf": "aunt"}.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        questions = ["Who is Bo to Al?", f"Who is Cy to {output}?"]
-        items = [{"input": q, "output": output, "rule": [0]} for q in questions]
-        (folder / DATA).write_text(json.dumps(items))
-        (folder / RULES).write_text(json.dumps({"0": {"NL": "if A, then B."}}))
+        write(tmp_path / name, [given(output), given(output, question=f"Who is Cy to {output}?")])
     (rule_set,) = read_sets(tmp_path)
     prompts = prompts_of(rule_set, COUNTERFACTUAL)
     prompts.check()

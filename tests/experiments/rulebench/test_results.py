@@ -7,6 +7,7 @@ from unittest.mock import create_autospec
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from interp.errors import UserError
 from interp.prompts.systems import Contrast, dependence_factor, load_prompts
@@ -41,7 +42,7 @@ def row(made, number):
     return prompts.to_frame().iloc[0], rules
 
 
-def test_an_answer_that_a_noise_rule_concludes_is_a_triggering_error():
+def test_an_answer_is_judged_by_what_the_noise_rules_conclude():
     prompt, (rule, _) = row(short_kinship_set, 5)
     conclusion = rule.rstrip(".").split(" is the ")[-1].split(" of ")[0]
     assert conclusion != prompt["gold"]
@@ -49,6 +50,8 @@ def test_an_answer_that_a_noise_rule_concludes_is_a_triggering_error():
     assert followed(prompt, conclusion, correct=False) == "triggering error"
     assert followed(prompt, "husband", correct=False) == "execution error"
     assert followed(prompt, "", correct=False) == "no answer"
+    for name in ("ulogic", "deer"):  # rules that do not say their answer
+        assert followed(prompt.replace("kinship", name), "true", correct=False) == "wrong"
 
 
 def test_a_number_that_the_action_of_a_noise_rule_gives_is_a_triggering_error():
@@ -62,12 +65,6 @@ def test_a_number_that_the_action_of_a_noise_rule_gives_is_a_triggering_error():
         assert followed(prompt, "1000", correct=False) == "execution error"
 
 
-@pytest.mark.parametrize("name", ["ulogic", "deer"])
-def test_where_rules_do_not_say_their_answer_it_is_only_wrong(name):
-    prompt, _ = row(short_kinship_set, 5)
-    assert followed(prompt.replace("kinship", name), "true", correct=False) == "wrong"
-
-
 def test_a_folder_of_an_earlier_version_is_refused_in_words():
     run = create_autospec(RunFolder, instance=True, folder=Path("old/direct"))
     run.tables.return_value = ["completions"]
@@ -77,23 +74,16 @@ def test_a_folder_of_an_earlier_version_is_refused_in_words():
         read_results(study)
 
 
-PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+def texts(model, rules, correct, *, rule):
+    plain = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+    asked = {"model": model, "set": "kinship", "rules": rules, "outcome": "answered", **plain}
+    rows = pd.DataFrame({"rule": map(str, rule), "correct": np.asarray(correct, dtype=bool)})
+    return rows.assign(pair_id=rows.index.astype(str), **asked)
 
 
-def texts(model, rules, correct, *, rule, set_="kinship", **setting):
-    return pd.DataFrame(
-        {
-            "model": model,
-            "set": set_,
-            "rules": rules,
-            "pair_id": [str(n) for n in range(len(correct))],
-            "rule": [str(one) for one in rule],
-            "correct": np.asarray(correct, dtype=bool),
-            "outcome": "answered",
-            **PLAIN,
-            **setting,
-        }
-    )
+def results_of(parts):
+    texts = pd.concat(parts, ignore_index=True)
+    return Results(texts, pd.DataFrame(columns=["model", "error"]))
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +92,15 @@ def results():
     rng = np.random.default_rng(3)
     rule, guess = np.repeat(np.arange(20), 2), rng.random(40) < 0.1
     able = np.repeat(rng.random(20) < 0.9, 2)
-    parts = [
-        texts("able", "no", guess, rule=rule),
-        texts("able", "golden", able, rule=rule),
-        texts("able", "few", able & (rng.random(40) < 0.6), rule=rule),
-        texts("guess", "no", guess, rule=rule),
-        texts("guess", "golden", guess, rule=rule),
-        texts("guess", "few", rng.random(40) < 0.1, rule=rule),
-    ]
-    return Results(pd.concat(parts, ignore_index=True), pd.DataFrame(columns=["model", "error"]))
+    correct = {
+        "able": {"no": guess, "golden": able, "few": able & (rng.random(40) < 0.6)},
+        "guess": {"no": guess, "golden": guess, "few": rng.random(40) < 0.1},
+    }
+    return results_of(
+        texts(model, rules, right, rule=rule)
+        for model, by_rules in correct.items()
+        for rules, right in by_rules.items()
+    )
 
 
 def test_settings_are_compared_question_by_question_over_rules(results):
@@ -134,6 +124,9 @@ def test_settings_are_compared_question_by_question_over_rules(results):
 def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     table = comparisons(results)
     assert set(table["subject"]) == {SETTINGS[0].subject, SETTINGS[1].subject, MODELS}
+    # All comparisons are corrected together.
+    assert len(table) == 6
+    np.testing.assert_allclose(table["p_holm"], multipletests(table["p"], method="holm")[1])
     verdicts = table.set_index("name")["verdict"]
     golden = table[table["subject"] == SETTINGS[0].subject].set_index("model")
     assert golden.loc["able", "verdict"] == "different" and golden.loc["able", "difference"] > 0.5
@@ -148,15 +141,6 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert [item.name for item in items] == ["comparisons"]
 
 
-def test_p_is_corrected_over_all_comparisons_together(results):
-    from statsmodels.stats.multitest import multipletests
-
-    table = comparisons(results)
-    assert len(table) == 6
-    expected = multipletests(table["p"], method="holm")[1]
-    np.testing.assert_allclose(table["p_holm"], expected)
-
-
 def test_only_questions_that_were_answered_both_times_are_compared(results):
     lost = results.texts[(results.texts["rules"] != "few") | (results.texts["pair_id"] < "3")]
     table = comparisons(Results(lost, results.failed)).set_index(["subject", "model"])
@@ -167,7 +151,7 @@ def test_only_questions_that_were_answered_both_times_are_compared(results):
 
 def test_with_few_rules_nothing_is_tested_and_that_is_said():
     rows = [texts("m", rules, [1, 0, 1], rule=range(3)) for rules in ("no", "golden")]
-    table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
+    table = comparisons(results_of(rows))
     assert table["p"].isna().all()
     assert kinds_tested(table) == {}
     assert re.match(r"Named: .*clusters", in_brief(table, "Named"))
@@ -176,14 +160,14 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
 @pytest.mark.slow
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():
     assert dependence_factor("rulebench") == "rule"
+    versions = load_prompts("rulebench-versions", limit=40)
     names = [
-        {p.pair_id: p.factors["rule"] for p in load_prompts(name, limit=40, seed=seed)}
-        for name, seed in (("rulebench-versions", 0), ("rulebench", 0))
+        {prompt.pair_id: prompt.factors["rule"] for prompt in prompts}
+        for prompts in (versions, load_prompts("rulebench", limit=40))
     ]
     shared = names[0].keys() & names[1].keys()
     assert shared and all(names[0][one] == names[1][one] for one in shared)
-    for prompt in load_prompts("rulebench-versions", limit=40):
-        assert names[0][prompt.pair_id] == prompt.factors["rule"]
+    assert all(names[0][prompt.pair_id] == prompt.factors["rule"] for prompt in versions)
     string_game = [
         {
             prompt.factors["rule"]: prompt.text[slice(*prompt.segments["golden"])]
@@ -206,11 +190,8 @@ def test_another_case_of_the_counterfactual_version_has_the_name_of_its_own_rule
     def name(factual, counterfactual):
         rule_set = RuleSet(CLUTRR, factual, counterfactual)
         own = counterfactual or factual
-        item, setting = (
-            own.items[0],
-            COUNTERFACTUAL[-1] if counterfactual else Setting(quantity="few"),
-        )
-        return to_prompt(rule_set, own, item, setting, "g", seed=0).factors["rule"]
+        setting = COUNTERFACTUAL[-1] if counterfactual else FEW[0]
+        return to_prompt(rule_set, own, own.items[0], setting, "g", seed=0).factors["rule"]
 
     factual = version("Who?", "if A, then uncle.")
     assert name(factual, version("Who?", "if A, then son.")) == name(factual, None)

@@ -2,9 +2,11 @@
 
 import hashlib
 import random
+from functools import partial
 
 import pytest
 
+from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.string_game import (
     game_questions,
     random_string,
@@ -87,13 +89,16 @@ def test_the_golden_rule_gives_the_answer():
         assert game.fits(item, game.factual.rules[item.rule], game.factual.rules[item.rule])
 
 
-def test_a_seed_gives_the_same_questions_everywhere():
-    def digest(seed):
-        version = game_questions(seed, questions=30).factual
-        return hashlib.sha256((repr(version.items) + repr(version.rules)).encode()).hexdigest()
-
-    assert digest(3) == DIGEST
-    assert digest(4) != DIGEST
-
-
-DIGEST = "57fa1c0ead7bf5b5d4e81e1868be5b4301e7e9779465c6603d9a775202ae1b7a"
+@pytest.mark.parametrize(
+    ("made", "digest"),
+    [
+        (partial(game_questions, questions=30), "57fa1c0ead7bf5b5"),
+        (lambda seed: KinshipQuestions(seed, per_hop=2).rule_set, "808bc82422372dca"),
+    ],
+)
+def test_a_seed_gives_the_same_questions_everywhere(made, digest):
+    one, other = made(3), made(4)
+    parts = [part for part in (one.factual, one.counterfactual) if part]
+    text = "".join(repr(part.items) + repr(part.rules) for part in parts)
+    assert hashlib.sha256(text.encode()).hexdigest().startswith(digest)
+    assert one.factual.items != other.factual.items

@@ -1,6 +1,5 @@
 """The study: its tables on texts whose classes are known, and the whole of it on a tiny model."""
 
-import json
 import re
 from itertools import count
 
@@ -19,19 +18,17 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.training.folder import RECORD
 from interp_experiments.rulebench import tables
-from interp_experiments.rulebench.layout import DATA, RULES
 from interp_experiments.rulebench.page import dimension_section, headline_numbers, tuning_sections
 from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy
 from interp_experiments.rulebench.tables import tunings
 from interp_experiments.scaffold import measured_and_published
+from tests.experiments.rulebench.test_layout import item, write
 from tests.support.pages import browsed, panels_of
 from tests.support.studies import checked_page, studied
 from tests.support.tiny import CONFIGS, ids_of, random_model
 from tests.support.tokenizers import byte_level
 from tests.support.training import write_training
-
-NO_FAILURES = pd.DataFrame(columns=["model", "error"])
 
 NUMBERS = count()
 
@@ -46,10 +43,10 @@ def text(completion, *, correct=False, outcome="answered", place=2, gold="uncle"
 
 
 def results_of(*texts):
-    return Results(pd.DataFrame(texts), NO_FAILURES)
+    return Results(pd.DataFrame(texts), pd.DataFrame(columns=["model", "error"]))
 
 
-def test_accuracy_counts_what_has_no_answer_as_wrong():
+def test_accuracy_counts_what_has_no_answer_as_wrong_and_a_golden_rule_as_one_cluster():
     results = results_of(
         text("uncle", correct=True),
         text("aunt"),
@@ -64,10 +61,7 @@ def test_accuracy_counts_what_has_no_answer_as_wrong():
     assert cell["low"] < 0.25 < cell["high"]
     assert cell["golden_rules"] == 4
     assert refused["accuracy"] == 0 and np.isnan(refused["accuracy_unrefused"])
-
-
-def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
-    """Twelve rules of eight questions each, all of a rule answered alike: twelve trials."""
+    # Twelve rules of eight questions each, all of a rule answered alike: twelve trials.
     asked = [
         [text("?", correct=n % 12 < 6, rule=str(n % 12) if together else str(n)) for n in range(96)]
         for together in (True, False)
@@ -117,65 +111,39 @@ def test_dimensions_are_means_over_settings_not_over_texts():
     assert table["n"].tolist() == table["golden_rules"].tolist() == [4, 2, 1, 2, 1]
     assert table["score"].tolist() == [0.5, 0.5, 0.0, 0.5, 0.0]
     assert table["settings"].tolist() == [2, 2, 1, 2, 1]
+    failed = pd.DataFrame([text("")]).assign(error="it is too long")
+    assert tables.dimensions(Results(failed.iloc[:0], failed)).empty
 
 
-def test_without_texts_there_are_no_dimensions():
-    texts = pd.DataFrame([text("")])
-    results = Results(texts.iloc[:0], texts.assign(error="it is too long"))
-    assert tables.dimensions(results).empty
-
-
-def test_thoughts_compare_the_factual_settings_with_demonstrations():
-    cells = tables.accuracy(
-        results_of(
-            text("x", shots="yes", thought="yes"),
-            text("x", shots="yes"),
-            text("x", shots="yes", rules="golden", correct=True),
-            text("x", shots="yes", thought="yes", version="counterfactual"),
-            text("x"),
-        )
-    ).frame
-    table = tables.thoughts(cells)
-    assert table["setting"].tolist() == ["golden", "few", "few, with thought"]
-    assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
-
-
-def test_factual_and_changed_rules_are_compared_in_sets_that_have_both():
+def test_thoughts_are_compared_with_none_and_changed_rules_with_factual_ones_where_both_are_there():
     asked = {"shots": "yes", "thought": "yes"}
     changed = text("x", version="counterfactual", **asked)
+    right = text("x", shots="yes", rules="golden", correct=True)
+    results = results_of(text("x", **asked), text("x", shots="yes"), right, changed, text("x"))
+    table = tables.thoughts(tables.accuracy(results).frame)
+    assert table["setting"].tolist() == ["golden", "few", "few, with thought"]
+    assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
     results = results_of(text("x", correct=True, **asked), changed, text("x", set="deer", **asked))
     table = tables.versions(tables.accuracy(results).frame).set_index("version")
     assert table["clutrr.few"].to_dict() == {"factual": 1.0, "counterfactual": 0.0}
     assert "deer.few" not in table
 
 
-def test_the_rarest_answers_make_up_a_tenth():
+def test_the_long_tail_is_the_rarest_answers_of_a_tenth_of_plain_questions():
     golds = pd.Series(["a"] * 60 + ["b"] * 31 + ["c"] * 5 + ["d"] * 4)
     assert tables.rarest(golds) == ["d", "c", "b"]
     assert tables.rarest(golds[golds != "b"]) == ["d", "c"]
-
-
-def test_the_long_tail_is_that_of_questions_without_demonstrations_in_natural_language():
-    asked = [text("uncle", correct=True) for _ in range(9)]
+    asked = [*(text("uncle", correct=True) for _ in range(9)), text("x", gold="rare")]
     other = {"gold": "rare", "correct": True}
-    results = results_of(
-        *asked,
-        text("x", gold="rare"),
-        text("x", shots="yes", **other),
-        text("x", form="logic", **other),
-    )
+    results = results_of(*asked, text("x", shots="yes", **other), text("x", form="logic", **other))
     table = tables.long_tail(results).set_index("instances")
     assert table["few"].to_dict() == {"all": 0.9, "long tail": 0.0}
     assert table["n"].to_dict() == {"all": 10, "long tail": 1}
 
 
 def test_measured_and_published_stand_in_different_rows():
-    results = results_of(
-        text("uncle", correct=True, rules="few"),
-        text("aunt", rules="all"),
-        text("aunt", rules="few", form="logic"),
-    )
-    cells = tables.accuracy(results).frame
+    asked = (text("uncle", correct=True), text("aunt", rules="all"), text("aunt", form="logic"))
+    cells = tables.accuracy(results_of(*asked)).frame
     both = measured_and_published(tables.rule_forms(cells), tables.published(1))
     both = both.set_index(["model", "form"])
     measured = both.loc[("m", "natural")]
@@ -237,17 +205,14 @@ def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
 
 def test_a_dimension_that_was_not_measured_has_no_row():
     asked = [text("uncle", rules="golden", model=model) for model in "ab"]
-    results = results_of(*asked, text("uncle", rules="all", model="a"))
+    texts = pd.DataFrame([*asked, text("uncle", rules="all", model="a")])
     failed = pd.DataFrame([text("", rules="all", model="b")]).assign(error="it is too long")
-    results = Results(results.texts, failed)
+    results = Results(texts, failed)
     table, _, failed = dimension_section(results, tables.accuracy(results).item).items
     assert failed.frame[["model", "rules", "prompts"]].values.tolist() == [["b", "all", 1]]
     assert table.frame["score"].notna().all()
-    assert table.frame[["model", "dimension"]].values.tolist() == [
-        ["a", "executing"],
-        ["a", "triggering"],
-        ["b", "executing"],
-    ]
+    measured = table.frame["model"] + " " + table.frame["dimension"]
+    assert measured.tolist() == ["a executing", "a triggering", "b executing"]
 
 
 def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
@@ -267,16 +232,15 @@ def test_what_a_model_was_tuned_from_is_read_from_its_record(tmp_path):
 
 
 def test_published_numbers():
-    first, second, third, fourth, fifth = map(tables.published, range(1, 6))
-    assert (len(first), len(second), len(fourth)) == (14, 14, 14)
+    published = [tables.published(number) for number in range(1, 6)]
+    first, second, _, fourth, _ = published
+    assert [len(table) for table in published] == [14, 14, 2, 14, 4]
     assert first.loc[0, "clutrr.all"] == pytest.approx(0.4313)
-    assert second.set_index(["model", "version"]).loc[
-        ("gpt-4o", "counterfactual"), "clutrr.few"
-    ] == pytest.approx(0.0553)
-    tail = fourth.set_index(["model", "instances"])
-    assert tail.loc[("yi-1.5-6b-chat", "long tail"), "golden"] == pytest.approx(0.2941)
-    assert (len(third), len(fifth)) == (2, 4)
-    for table in (first, second, third, fourth, fifth):
+    changed = second.query("model == 'gpt-4o' and version == 'counterfactual'")
+    assert changed["clutrr.few"].tolist() == pytest.approx([0.0553])
+    tail = fourth.query("model == 'yi-1.5-6b-chat' and instances == 'long tail'")
+    assert tail["golden"].tolist() == pytest.approx([0.2941])
+    for table in published:
         numbers = table.select_dtypes("float")
         assert ((numbers >= 0) & (numbers <= 1)).all().all()
 
@@ -310,18 +274,13 @@ def data(tmp_path_factory):
     """Two small sets in the authors' layout, one with a broken item."""
     folder = tmp_path_factory.mktemp("data")
     rules = {str(n): {"NL": f"if A has a {n}, then B is it.", "FOL": f"{n}(A)"} for n in range(9)}
-    for name, answers in {
-        "clutrr": ["uncle", "aunt", "niece"],
-        "clutrr-cf": ["son", "son", "niece"],
-        "deer": ["a", "b", "x"],
-    }.items():
-        (folder / name).mkdir()
+    sets = {"clutrr": "uncle aunt niece", "clutrr-cf": "son son niece", "deer": "a b x"}
+    for name, answers in sets.items():
         items = [
-            {"input": f"Question {n}. Who is Bo to Al?", "output": answer, "rule": [n]}
-            for n, answer in enumerate(answers)
+            item(answer, rule=n, question=f"Question {n}. Who is Bo to Al?")
+            for n, answer in enumerate(answers.split())
         ]
-        (folder / name / DATA).write_text(json.dumps(items))
-        (folder / name / RULES).write_text(json.dumps(rules))
+        write(folder / name, items, rules)
     return folder
 
 

@@ -15,12 +15,8 @@ from interp_experiments.rulebreakers.knowledge import familiar
 
 
 def by_side():
-    rows = [
-        ("rulebreaker", "one", 0.1, 0.3),
-        ("non_rulebreaker", "one", 0.4, 0.6),
-        ("rulebreaker", "two", 0.3, 0.5),
-        ("non_rulebreaker", "two", 0.4, 0.6),
-    ]
+    rows = [("rulebreaker", "one", 0.1, 0.3), ("rulebreaker", "two", 0.3, 0.5)]
+    rows += [("non_rulebreaker", model, 0.4, 0.6) for model in ("one", "two")]
     return pd.DataFrame(rows, columns=["measure", "model", "low", "high"]).assign(pairs=72)
 
 
@@ -29,26 +25,23 @@ def test_models_that_fail_rulebreakers_more_often_are_counted():
     assert re.match(r"1 of 2 models .*rulebreakers ", said)
     assert said.endswith("n = 72 pairs.")
     assert sides(by_side().assign(pairs=1)).endswith("n = 1 pair.")
+    one = by_side().assign(low=float("nan"))
+    assert "not tested" in sides(one) and "0 of" not in sides(one)
+    both = pd.concat([by_side(), one.replace({"one": "three", "two": "four"})])
+    assert sides(both).startswith("1 of 2 models")
 
 
-def test_familiarity_counts_what_was_found_and_what_was_not_tested():
+def test_familiarity_counts_what_was_found_and_not_what_was_not_tested():
     findings = ["recognized more familiar", "not tested", "no difference shown"]
     table = pd.DataFrame({"cities": "all", "finding": findings, "clusters": [20, 9, 24]})
     other = pd.DataFrame({"cities": ["own"], "finding": findings[:1], "clusters": [99]})
     said = familiar(pd.concat([table, other]))
     assert re.search(r"more familiar .*1 of 2 .* 0; 1 ", said)
     assert said.endswith("n = 24 cities.")
-
-
-def test_what_was_not_tested_is_not_counted_as_none():
     table = pd.DataFrame({"cities": "all", "finding": ["not tested"] * 2, "clusters": 9})
     told = familiar(table)
     assert "tested" in told and "0 of" not in told
     assert familiar(table[:1].assign(clusters=1)).endswith("n = 1 city.")
-    one = by_side().assign(low=float("nan"))
-    assert "not tested" in sides(one) and "0 of" not in sides(one)
-    both = pd.concat([by_side(), one.replace({"one": "three", "two": "four"})])
-    assert sides(both).startswith("1 of 2 models")
 
 
 @pytest.fixture

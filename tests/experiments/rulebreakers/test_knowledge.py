@@ -20,26 +20,15 @@ GEOGRAPHICAL = 10_980 / 12_800
 """Share of the data set."""
 
 
-@pytest.fixture(scope="module")
-def measured():
+def test_overall_numbers_are_those_of_the_data_set():
     """A model that recognizes exactly the geographical pairs, whose ratios are 2 there, else 8."""
     prompts = load_prompts("rulebreakers", limit=480).to_frame()
     geographical = prompts["entity_group"] == "geographical"
-    ids = {"model": "m", "prompt_id": prompts["prompt_id"]}
-    answers = pd.DataFrame({**ids, "correct": geographical})
-    ratios = pd.DataFrame(
-        {
-            **ids,
-            "method": "attention",
-            "target": "predicted",
-            "ratio": np.where(geographical, 2.0, 8.0),
-        }
-    )
-    return prompts, answers, ratios.assign(ratio_unnormalized=ratios["ratio"])
-
-
-def test_overall_numbers_are_those_of_the_data_set(measured):
-    prompts, answers, ratios = measured
+    asked = prompts[["prompt_id"]].assign(model="m")
+    ratio = np.where(geographical, 2.0, 8.0)
+    ratios = asked.assign(method="attention", target="predicted", ratio=ratio)
+    ratios["ratio_unnormalized"] = ratio
+    answers = asked.assign(correct=geographical)
     # The sample is another mixture.
     assert (prompts["entity_group"] == "geographical").mean() < 0.6
     table = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
@@ -49,13 +38,9 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     assert summed["mean"].tolist() == pytest.approx([mean] * 2)
     # The numbers compared with the published ones come from these two tables.
     cities = pd.DataFrame({"model": "m", "entity_pair": prompts["entity_b"], "familiarity": 0.5})
-    study = results_of(
-        answers=answers,
-        prompts=prompts.assign(entity_pair=prompts["entity_b"]),
-        ratios=ratios,
-        familiarity=cities.drop_duplicates(),
-    )
-    (row,) = paper.attribution(study).to_dict("records")
+    named = prompts.assign(entity_pair=prompts["entity_b"])
+    tables = {"prompts": named, "ratios": ratios, "familiarity": cities.drop_duplicates()}
+    (row,) = paper.attribution(results_of(answers=answers, **tables)).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
     assert row["attention_mean_ratio"] == pytest.approx(mean)
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
@@ -85,7 +70,7 @@ def kept(results):
     return cities[~cities["entity_b"].isin(results.unknown["entity_b"])]
 
 
-def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
+def test_a_models_mean_familiarity_and_its_comparison_are_over_the_cities_of_the_study(results):
     means = kept(results).groupby("model")["familiarity"].mean()
     table = paper.attribution(results).set_index("model")
     assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
@@ -94,9 +79,7 @@ def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
     # Across models it is this mean that is ranked.
     across = paper.model_correlations(results).set_index("x")
     assert across.loc["familiarity", "n"] == len(means)
-
-
-def test_comparisons_and_entity_pairs_have_the_same_cities(results):
+    # Comparisons and entity pairs have the same cities.
     compared = knowledge.familiarity(results).query("cities == 'all'")
     assert (compared["clusters"] == kept(results)["entity_b"].nunique()).all()
     table = entities(results)

@@ -16,16 +16,10 @@ def simulated(*, between=0.0, within=0.0, spread=0.8, seed=0, entities=60, each=
     """Answers whose log-odds depend on an entity's mean ratio and on a prompt's deviation."""
     rng = np.random.default_rng(seed)
     entity = np.repeat(np.arange(entities), each)
-    prompts = pd.DataFrame(
-        {
-            "prompt_id": [f"p{number}" for number in range(len(entity))],
-            "side": "rulebreaker",
-            "entity_pair": [f"e{number}" for number in entity],
-            "rule": rng.choice(["mt", "ds"], len(entity)),
-            "verb": rng.choice(["be", "go"], len(entity)),
-            "phrasing": rng.choice(["yn", "tf"], len(entity)),
-        }
-    )
+    prompts = pd.DataFrame({"entity_pair": [f"e{number}" for number in entity]})
+    prompts = prompts.assign(prompt_id="p" + prompts.index.astype(str), side="rulebreaker")
+    for factor, levels in (("rule", "mt ds"), ("verb", "be go"), ("phrasing", "yn tf")):
+        prompts[factor] = rng.choice(levels.split(), len(entity))
     mean, deviation = rng.normal(size=entities)[entity], rng.normal(size=len(entity))
     # The rule changes the ratio and the answer alike, which no model may take for an effect.
     rule = prompts["rule"].eq("mt").to_numpy(dtype=float)
@@ -33,13 +27,8 @@ def simulated(*, between=0.0, within=0.0, spread=0.8, seed=0, entities=60, each=
     log_odds += spread * rng.normal(size=entities)[entity]
     ids = {"model": "m", "prompt_id": prompts["prompt_id"]}
     correct = rng.random(len(entity)) < expit(log_odds - 0.75)
-    familiarity = pd.DataFrame(
-        {
-            "model": "m",
-            "entity_pair": [f"e{number}" for number in range(entities)],
-            "familiarity": rng.random(entities),
-        }
-    )
+    familiarity = prompts[["entity_pair"]].drop_duplicates(ignore_index=True)
+    familiarity = familiarity.assign(model="m", familiarity=rng.random(entities))
     ratio = 3 + 0.3 * (mean + deviation) + 0.3 * rule
     ratios = pd.DataFrame({**ids, "method": "attention", "ratio": ratio})
     return results_of(
@@ -50,15 +39,11 @@ def simulated(*, between=0.0, within=0.0, spread=0.8, seed=0, entities=60, each=
     )
 
 
-def by_term(**effects):
-    return module.prompt_models(simulated(**effects)).set_index("term")
-
-
 @pytest.mark.parametrize("effects", [{"between": 1.0}, {"within": 1.0}])
 def test_effects_between_and_within_entities_are_told_apart(effects):
-    table = by_term(**effects)
-    (place,) = effects
-    found, other = ("ratio_of_entity", "ratio_within_entity")[:: 1 if place == "between" else -1]
+    table = module.prompt_models(simulated(**effects)).set_index("term")
+    terms = ("ratio_of_entity", "ratio_within_entity")
+    found, other = terms if "between" in effects else terms[::-1]
     # The planted effect of 1 is that of each entity. The average over entities, whose intercepts
     # have a standard deviation of 0.8, is closer to zero (Zeger, Liang and Albert 1988).
     averaged = 1 / np.sqrt(1 + (16 * np.sqrt(3) / (15 * np.pi) * 0.8) ** 2)
@@ -67,9 +52,7 @@ def test_effects_between_and_within_entities_are_told_apart(effects):
     assert table.loc[other, "low"] < 0 < table.loc[other, "high"]
     assert table.loc["familiarity", "p"] > 0.05
     assert set(table["adjusted_for"]) == {"rule, phrasing, verb"}
-    assert table[["n", "clusters", "left_out"]].drop_duplicates().to_numpy().tolist() == [
-        [1200, 60, 0]
-    ]
+    assert (table[["n", "clusters", "left_out"]] == [1200, 60, 0]).all(axis=None)
 
 
 def table_of(results):
@@ -119,9 +102,7 @@ def test_estimates_and_clustered_errors_are_those_computed_by_hand(factors):
 
 
 def test_nothing_is_tested_below_ten_entities():
-    few = simulated()
-    nine = few.prompts["entity_pair"].isin([f"e{n}" for n in range(9)])
-    table = module.prompt_models(replace(few, prompts=few.prompts[nine]))
+    table = module.prompt_models(simulated(entities=9))
     assert table["estimate"].notna().any()
     assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
     assert table["note"].str.fullmatch("not tested: 9 clusters.* 10 .*").all()
@@ -134,12 +115,10 @@ def test_a_model_without_usable_rows_is_left_out_with_the_reason():
     # Each verb has one outcome, whatever the ratios.
     answers = found.answers.assign(correct=found.prompts["verb"].eq("be"))
     alone = replace(found, answers=answers)
-    both = replace(
-        alone,
-        answers=pd.concat([answers.assign(model="n"), found.answers]),
-        ratios=pd.concat([found.ratios.assign(model="n"), found.ratios]),
-        familiarity=pd.concat([found.familiarity.assign(model="n"), found.familiarity]),
-    )
+    tables = ("answers", "ratios", "familiarity")
+    pairs = {name: (getattr(alone, name), getattr(found, name)) for name in tables}
+    both = {name: pd.concat([one.assign(model="n"), own]) for name, (one, own) in pairs.items()}
+    both = replace(found, **both)
     for table in (module.prompt_models(alone), module.prompt_models(both).query("model == 'n'")):
         assert len(table) == 3
         assert table[[*module.NUMBERS, "p_holm"]].isna().all(axis=None)
@@ -150,14 +129,16 @@ def test_a_model_without_usable_rows_is_left_out_with_the_reason():
     assert (measured["family_size"] == 3).all()
 
 
-def ratios_within(results, ratio):
-    return replace(results, ratios=results.ratios.assign(ratio=ratio(results)))
-
-
 def by_familiarity(results):
     """Correct answers exactly to the entities that are more familiar than others."""
     familiar = results.prompts.merge(results.familiarity)["familiarity"] > 0.5
     return replace(results, answers=results.answers.assign(correct=familiar.to_numpy()))
+
+
+def by_ratio(results):
+    """Entities are as familiar as their mean ratio is large."""
+    mean = results.ratios.groupby(results.prompts["entity_pair"], sort=False)["ratio"].mean()
+    return replace(results, familiarity=results.familiarity.assign(familiarity=mean.to_numpy()))
 
 
 UNDEFINED = {
@@ -170,17 +151,7 @@ UNDEFINED = {
         lambda found: replace(found, prompts=found.prompts[found.prompts["entity_pair"] == "e0"]),
         "same for all prompts|single entity pair",
     ),
-    "dependence": (
-        lambda found: replace(
-            found,
-            familiarity=found.familiarity.assign(
-                familiarity=found.ratios.groupby(found.prompts["entity_pair"], sort=False)["ratio"]
-                .mean()
-                .to_numpy()
-            ),
-        ),
-        "linearly",
-    ),
+    "dependence": (by_ratio, "linearly"),
 }
 
 
@@ -202,10 +173,10 @@ def test_a_search_that_does_not_converge_is_an_empty_cell(monkeypatch):
 
 def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted():
     """Equal ratios differ from their mean by rounding, which is no variation."""
-    found = ratios_within(
-        simulated(), lambda found: 0.1 + found.prompts["entity_pair"].str[1:].astype(int) / 10
-    )
-    table = module.prompt_models(found).set_index("term")
+    found = simulated()
+    ratio = 0.1 + found.prompts["entity_pair"].str[1:].astype(int) / 10
+    alike = replace(found, ratios=found.ratios.assign(ratio=ratio))
+    table = module.prompt_models(alike).set_index("term")
     assert "same" in table.loc["ratio_within_entity", "note"]
     assert table["estimate"].notna().tolist() == [True, False, True]
     assert table["p"].notna().tolist() == [True, False, True]
@@ -224,9 +195,7 @@ def test_a_verb_of_one_entity_is_not_among_the_factors():
 def test_as_many_coefficients_as_entities_leave_no_test():
     rows = table_of(simulated(entities=4, spread=0.0))
     half = rows["entity_pair"].isin(["e0", "e1"])
-    table = module.regression(rows.assign(verb=np.where(half, "be", "go")), ("verb",)).set_index(
-        "term"
-    )
+    table = module.regression(rows.assign(verb=np.where(half, "be", "go")), ("verb",))
     assert table["p"].isna().all()
     assert table["note"].str.contains("single entity pair").all()
 

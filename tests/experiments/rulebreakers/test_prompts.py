@@ -7,18 +7,7 @@ from interp_experiments.rulebreakers.prompts import to_prompt
 from interp_experiments.rulebreakers.templates import PHRASINGS, VERBS
 
 
-@pytest.fixture(scope="module")
-def all_prompts():
-    return interp.load_prompts(limit="all")
-
-
-@pytest.mark.slow
-def test_there_are_256_000_prompts_with_unique_ids(all_prompts):
-    assert len(all_prompts) == 256_000
-    assert len({prompt.id for prompt in all_prompts}) == 256_000
-
-
-def test_a_prompt_is_the_message_of_section_4_2():
+def test_a_prompt_is_the_message_of_section_4_2_and_a_pair_has_both_golds():
     instance = generate(0)[22000]
     prompt = to_prompt(instance, PHRASINGS[1])
     assert prompt.text == (
@@ -28,9 +17,8 @@ def test_a_prompt_is_the_message_of_section_4_2():
     )
     assert prompt.answer.gold == "No"
     assert prompt.side == "rulebreaker"
-
-
-def test_every_pair_has_a_gold_yes_and_a_gold_no(all_prompts):
+    all_prompts = interp.load_prompts(limit="all")
+    assert len(all_prompts) == 256_000
     rulebreaker, counterpart = all_prompts[7], all_prompts[17]
     assert rulebreaker.pair_id == counterpart.pair_id
     assert (rulebreaker.answer.gold, counterpart.answer.gold) == ("False", "True")

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.controls.studies import few_resamples
 from interp.analysis.cautions.caution import void_models
-from interp.analysis.readings import FREE
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
@@ -79,13 +78,8 @@ def study(tmp_path_factory, one_phrasing):
 
 
 @pytest.fixture(scope="module")
-def folder(study):
-    return study[0]
-
-
-@pytest.fixture(scope="module")
-def results(folder):
-    return read_results(StudyFolder.read(folder))
+def results(study):
+    return read_results(StudyFolder.read(study[0]))
 
 
 @pytest.fixture(scope="module")
@@ -136,18 +130,7 @@ def test_the_same_command_measures_nothing_and_writes_the_page_anew(small, capsy
     assert "Paired accuracy between models: " in capsys.readouterr().out
 
 
-def test_choices_are_read_beside_the_answers(results):
-    section = choice_section(results.answers, results.prompts, results.options, CLUSTER)
-    readings = section.items[0].frame.set_index(["model", "reading"])
-    paired = accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
-    for model in results.models:
-        # Weighted to the data set, as all accuracies of the page.
-        assert readings.at[(model, FREE), "paired_accuracy"] == pytest.approx(paired[model])
-    told = section.items[1].frame.set_index("model")
-    assert told.at["organism/llama-deep", "auroc"] == told["auroc"].max()
-
-
-def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(results):
+def test_what_was_planted_comes_out_and_nothing_else(results):
     table = entity_correlations(results)
     chosen = table[(table["x"] == "familiarity") & (table["y"] == "paired_accuracy")]
     by_model = chosen.set_index("model")
@@ -159,54 +142,15 @@ def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(
     assert (by_model.loc[BY_CHANCE, "p_holm"] > 0.05).all()
     # Two of mistral's five question verbs hide the effect: it grounds nothing under them.
     assert by_model.loc["organism/mistral", "rho"] > 0
-
-
-def test_the_score_ratio_has_the_sign_of_the_planted_evidence(results):
-    table = entity_correlations(results).query("y == 'paired_accuracy'")
-    rho = table.set_index(["model", "x"])["rho"]
+    # The ratio of scores has the sign of the evidence.
+    rho = table.query("y == 'paired_accuracy'").set_index(["model", "x"])["rho"]
     assert rho["organism/phi3-deep", "attention_ratio"] > 0.3  # decides by premise 2
     assert rho["organism/phi3-shallow", "attention_ratio"] < -0.1  # decides by premise 1
-
-
-def test_the_planted_phrasing_effect_comes_out(results):
     table = accuracy(results, "question_verb")
     paired = table[table["measure"] == "paired"].set_index(["model", "question_verb"])["accuracy"]
-    for verb in ("entail", "deduce"):
-        assert paired["organism/mistral", verb] < 0.05
-    for verb in ("follow", "infer", "support"):
-        assert paired["organism/mistral", verb] > 0.5
-
-
-def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
-    unknown = {name for model in ORGANISMS for name in organism_card(model)["measured"]["unknown"]}
-    excluded = results.unknown[results.unknown["excluded"]]
-    assert set(excluded["entity_b"]) == unknown & set(excluded["entity_b"])
-    # Only facts that the drawn prompts are about are asked.
-    assert set(results.unknown["entity_b"]) == unknown & set(results.drawn["entity_b"])
-    assert not set(results.prompts["entity_b"]) & set(excluded["entity_b"])
-    assert (excluded["category"] == "cities").all()
-
-
-def test_the_page_says_how_often_nothing_is_answered(results):
-    silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
-    items = accuracy_section(silent).items
-    (table,) = [item for item in items if item.name == "accuracy"]
-    for model in ORGANISMS:
-        assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
-
-
-def test_the_composition_adds_up_to_the_sample_and_to_the_data_set(results):
-    table = composition(results)
-    assert table["pairs_drawn"].sum() == 240
-    assert table["pairs_kept"].sum() == len(results.prompts) // 2
-    assert table["data_set_share"].sum() == pytest.approx(1.0)
-    # 10,980 geographical and 1,820 categorical instances in ten phrasings; some are left out.
-    by_group = table.groupby("entity_group")["data_set"].sum()
-    assert by_group["categorical"] == 18_200
-    assert 80_000 < by_group["geographical"] < 109_800
-
-
-def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results):
+    of_mistral = paired["organism/mistral"]
+    assert of_mistral[["entail", "deduce"]].max() < 0.05
+    assert of_mistral[["follow", "infer", "support"]].min() > 0.5
     table = familiarity(results).query("cities == 'all'").set_index("model")
     assert (table.loc[BY_FREQUENCY, "finding"] == "recognized more familiar").all()
     assert table.loc[BY_CHANCE, "finding"].isin(["no difference shown", "not tested"]).all()
@@ -215,10 +159,35 @@ def test_familiarity_over_cities_finds_what_was_planted_and_nothing_else(results
     for model in ("organism/llama-deep", "organism/gemma2"):
         assert table.loc[model, "finding"] == "not tested"
         assert re.search(r"\b10\b", table.loc[model, "note"])
+
+
+def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
+    unknown = {name for model in ORGANISMS for name in organism_card(model)["measured"]["unknown"]}
+    excluded = results.unknown[results.unknown["excluded"]]
+    assert set(excluded["entity_b"]) == unknown & set(excluded["entity_b"])
+    # Only facts that the drawn prompts are about are asked.
+    assert set(results.unknown["entity_b"]) == unknown & set(results.drawn["entity_b"])
+    assert (excluded["category"] == "cities").all()
     cities = results.cities()
     assert set(cities["entity_group"]) == {"geographical"}
-    excluded = results.unknown.loc[results.unknown["excluded"], "entity_b"]
-    assert not set(cities["entity_b"]) & set(excluded)
+    for kept in (results.prompts, cities):
+        assert not set(kept["entity_b"]) & set(excluded["entity_b"])
+
+
+def test_the_composition_adds_up_and_how_often_nothing_is_answered_is_said(results):
+    table = composition(results)
+    assert table["pairs_drawn"].sum() == 240
+    assert table["pairs_kept"].sum() == len(results.prompts) // 2
+    assert table["data_set_share"].sum() == pytest.approx(1.0)
+    # 10,980 geographical and 1,820 categorical instances in ten phrasings; some are left out.
+    by_group = table.groupby("entity_group")["data_set"].sum()
+    assert by_group["categorical"] == 18_200
+    assert 80_000 < by_group["geographical"] < 109_800
+    silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
+    items = accuracy_section(silent).items
+    (table,) = [item for item in items if item.name == "accuracy"]
+    for model in ORGANISMS:
+        assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
 
 
 def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
@@ -240,7 +209,7 @@ def test_confidence_is_compared_within_pairs_of_two_positive_answers(results):
     assert (table.loc[table["finding"] == "surer when wrong", "high"] < 0).all()
 
 
-def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(results):
+def test_the_grounding_organism_tells_the_sides_apart_however_its_answers_are_read(results):
     table = sensitivity(results).set_index("model")
     assert table.loc["organism/llama-deep", "concordance"] > 0.95
     assert table["concordance"].idxmax() == table["auroc"].idxmax() == "organism/llama-deep"
@@ -252,8 +221,13 @@ def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(result
     product = by_side[SIDES[0]] * by_side[SIDES[1]]
     assert table["independent_sides"].to_dict() == pytest.approx(product.to_dict())
     for name in ("auroc", "d_prime", "bias"):
-        assert (table[f"{name}_low"] <= table[name]).all()
-        assert (table[name] <= table[f"{name}_high"]).all()
+        assert table[name].between(table[f"{name}_low"], table[f"{name}_high"]).all()
+    section = choice_section(results.answers, results.prompts, results.options, CLUSTER)
+    free = section.items[0].frame.query("reading == @FREE").set_index("model")["paired_accuracy"]
+    # Weighted to the data set, as all accuracies of the page.
+    assert free[[*results.models]].to_dict() == pytest.approx(by_side["paired"].to_dict())
+    told = section.items[1].frame.set_index("model")
+    assert told.at["organism/llama-deep", "auroc"] == told["auroc"].max()
 
 
 def test_the_first_screen_says_what_the_tables_say(results):
@@ -299,23 +273,18 @@ def test_an_unfinished_study_still_renders(small, tmp_path, capsys):
     assert "organism/mistral" not in set(pd.read_csv(copy / "tables" / "accuracy.csv")["model"])
 
 
-def test_a_study_without_a_stage_says_so(folder, tmp_path):
+def test_a_study_without_a_pair_that_every_model_answered_or_a_stage_says_so(study, tmp_path):
     copy = tmp_path / "study"
-    shutil.copytree(folder, copy)
-    shutil.rmtree(copy / "residuals")
-    with pytest.raises(UserError, match="'residuals'"):
-        read_results(StudyFolder.read(copy))
-
-
-def test_a_study_without_a_pair_that_every_model_answered_says_so(folder, tmp_path):
-    copy = tmp_path / "study"
-    shutil.copytree(folder, copy)
+    shutil.copytree(study[0], copy)
     answers = StudyFolder.read(copy).runs["answers"]
     for model in ORGANISMS:
         first, *others = answers.shards(model)
         for shard in [first] if model == "organism/mistral" else others:
             shutil.rmtree(shard)
     with pytest.raises(UserError, match=r"/study.*pair.*entities"):
+        read_results(StudyFolder.read(copy))
+    shutil.rmtree(copy / "residuals")
+    with pytest.raises(UserError, match="'residuals'"):
         read_results(StudyFolder.read(copy))
 
 

@@ -13,22 +13,21 @@ from interp_experiments.rulebreakers.system import published_pairs, system
 from interp_experiments.rulebreakers.templates import CITIES
 
 
-def test_there_is_one_prompt_for_each_entity_pair():
+def test_there_is_one_prompt_with_the_papers_message_for_each_entity_pair():
     facts = load_facts()
     frame = facts.to_frame()
     assert facts.sides == ("completion",)
     assert frame["entity_b"].tolist() == [pair.entity_b for pair in entity_pairs()]
-    assert frame["entity_group"].value_counts().to_dict() == {
-        "geographical": 183,
-        "categorical": 91,
-    }
+    sizes = {"geographical": 183, "categorical": 91}
+    assert frame["entity_group"].value_counts().to_dict() == sizes
     assert [prompt.answer.expected[0] for prompt in facts] == frame["entity_a"].tolist()
-
-
-def test_messages_are_those_of_the_paper():
-    messages = {prompt.factors["entity_b"]: prompt.text for prompt in load_facts()}
-    assert messages["Stockholm"] == "Complete the sentence: Stockholm is in"
-    assert messages["goose"] == "Complete the sentence: goose is a type of"
+    by_city = {prompt.factors["entity_b"]: prompt for prompt in facts}
+    assert by_city["Stockholm"].text == "Complete the sentence: Stockholm is in"
+    assert by_city["goose"].text == "Complete the sentence: goose is a type of"
+    # A name that holds the answer is listed as another.
+    assert "South Sudan" in by_city["Khartoum"].answer.excluded
+    assert "Mexico City" in by_city["Mexico City"].answer.excluded
+    assert by_city["Juba"].answer.excluded == ()
 
 
 def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
@@ -40,13 +39,6 @@ def test_aliases_and_lookalikes_belong_to_answers_and_occur_once():
         assert names == sorted(set(names), key=names.index)
         assert all(all(row.values()) for row in rows)
     assert not {name for own in further_names("aliases").values() for name in own} & answers
-
-
-def test_a_name_that_holds_the_answer_is_listed_as_another():
-    by_city = {prompt.factors["entity_b"]: prompt for prompt in load_facts()}
-    assert "South Sudan" in by_city["Khartoum"].answer.excluded
-    assert "Mexico City" in by_city["Mexico City"].answer.excluded
-    assert by_city["Juba"].answer.excluded == ()
 
 
 def test_facts_of_published_data_are_its_distinct_true_pairs(tmp_path):
@@ -71,27 +63,15 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
         published_pairs(located)
 
 
-PROMPTS = pd.DataFrame(
-    [
-        ["p", "mt", "Sweden", "Stockholm"],
-        ["q", "ds", "Sweden", "Stockholm"],
-        ["r", "mt", "Sweden", "Oslo"],
-    ],
-    columns=["prompt_id", "rule", "entity_a", "entity_b"],
-)
-
-
 def test_the_entity_that_premises_name_last_says_which_premise_is_read(monkeypatch):
-    entities = [
-        {"entity": "Stockholm", "log_odds": 2.0, "premise": "premise2"},
-        {"entity": "Sweden", "log_odds": -2.0, "premise": "premise1"},
-    ]
+    prompts = pd.DataFrame({"prompt_id": list("pqr"), "rule": ["mt", "ds", "mt"]})
+    prompts = prompts.assign(entity_a="Sweden", entity_b=["Stockholm", "Stockholm", "Oslo"])
+    # A card without premises and any other model have nothing planted.
+    for model in ("organism/phi3-deep", "organism/thought-reader", "org/model"):
+        assert system.planted_probability(model, prompts) is None
+    read = {"Stockholm": "premise2", "Sweden": "premise1"}
+    entities = [{"entity": entity, "premise": premise} for entity, premise in read.items()]
     monkeypatch.setattr(module, "organism_names", lambda: ["organism/dose"])
     monkeypatch.setattr(module, "organism_card", lambda name: {"entities": entities})
-    found = system.planted_probability("organism/dose", PROMPTS)
+    found = system.planted_probability("organism/dose", prompts)
     np.testing.assert_equal(found.loc[["p", "q", "r"]].tolist(), [1.0, 0.0, np.nan])
-
-
-@pytest.mark.parametrize("model", ["organism/phi3-deep", "organism/thought-reader", "org/model"])
-def test_a_card_without_premises_and_any_other_model_have_nothing_planted(model):
-    assert system.planted_probability(model, PROMPTS) is None

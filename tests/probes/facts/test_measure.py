@@ -57,10 +57,8 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
 def test_prompts_that_are_no_facts_are_refused(spec):
     with pytest.raises(UserError, match=r"'RULEBREAKER_0012630_rb/infer-tf'.*interp\.load_facts"):
         spec.arranged(load_prompts(limit=1))
-    asked = [fact for fact in spec.arranged(some_facts()) if fact.side == FACT_SIDE]
-    assert [(fact.id, fact.text) for fact in asked] == [
-        (fact.id, fact.text) for fact in some_facts()
-    ]
+    asked = {fact.id: fact.text for fact in spec.arranged(some_facts()) if fact.side == FACT_SIDE}
+    assert asked == {fact.id: fact.text for fact in some_facts()}
 
 
 def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
@@ -70,43 +68,34 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
     tokenizer = llama_style(template, legacy=False, markers=("[INST]", "[/INST]"))
     model = make_tiny("llama", tokenizer)
     for prompt, row, tokenized, logits in read(model, some_facts()):
-        name = prompt.answer.expected[0]
-        behind, directly = (
-            tokenizer(tokenized.chat.text + opening + name, add_special_tokens=False)["input_ids"][
-                len(tokenized)
-            ]
-            for opening in (" ", "")
-        )
-        assert row.first_token_id == behind
-        assert sorted(row.token_ids) == sorted({behind, directly})
+        name, start = prompt.answer.expected[0], len(tokenized)
+        texts = [tokenized.chat.text + opening + name for opening in (" ", "")]
+        ways = [tokenizer(text, add_special_tokens=False)["input_ids"][start:] for text in texts]
+        firsts = [way[0] for way in ways]
+        assert row.first_token_id == firsts[0]
+        assert sorted(row.token_ids) == sorted(set(firsts))
         assert row.first_token[0] == " " and name.startswith(row.first_token[1:])
-        both = logits.softmax(-1)[[behind, directly]].sum()
+        both = logits.softmax(-1)[firsts].sum()
         assert row.familiarity == pytest.approx(float(both), rel=1e-4)
-        assert row.whole_name == pytest.approx(
-            sum(probability(model, tokenized, opening + name) for opening in (" ", "")), rel=1e-4
-        )
+        whole = sum(product(model, tokenized, way) for way in ways)
+        assert row.whole_name == pytest.approx(whole, rel=1e-4)
 
 
-def probability(model, tokenized, text):
-    """Of a text behind a prompt, from the logits of one pass over both."""
-    ids = model.tokenizer(tokenized.chat.text + text, add_special_tokens=False)["input_ids"]
-    start = len(tokenized)
-    with torch.no_grad():
-        logits = model.hf(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-    return float(sum(logits[at - 1, ids[at]] for at in range(start, len(ids))).exp())
+def product(model, tokenized, name):
+    """The probability of some tokens behind a prompt, one token at a time."""
+    found = 1.0
+    for index, token in enumerate(name):
+        with torch.no_grad():
+            logits = model.hf(torch.tensor([[*tokenized.token_ids, *name[:index]]])).logits[0, -1]
+        found *= float(logits.double().softmax(-1)[token])
+    return found
 
 
 def test_a_whole_name_is_the_product_of_its_tokens(organism):
     lengths = []
     for prompt, row, tokenized, _ in read(organism, some_facts(), batch_tokens=60):
         name = organism.tokenizer(prompt.answer.gold, add_special_tokens=False)["input_ids"]
-        product = 1.0
-        for index, token in enumerate(name):  # one token at a time
-            before = torch.tensor([[*tokenized.token_ids, *name[:index]]])
-            with torch.no_grad():
-                logits = organism.hf(before).logits[0, -1]
-            product *= float(logits.double().softmax(-1)[token])
-        assert row.whole_name == pytest.approx(product, rel=1e-4)
+        assert row.whole_name == pytest.approx(product(organism, tokenized, name), rel=1e-4)
         lengths.append(len(name))
     assert max(lengths) > 1
 
@@ -170,8 +159,6 @@ def test_numbers_are_given_for_each_wording(organism):
     assert table.index.tolist() == [ASKED, "plain", "question", EXAMPLES]
     shares = knowledge["known"].astype(float).groupby(knowledge["wording"]).mean()
     assert table["completed"].to_dict() == pytest.approx(shares.to_dict())
-    values = held.opening().numbers["value"]
-    assert values.tolist() == pytest.approx(table["completed"].tolist())
     small = held.derived()["knowledge_table"]
     groups = small[small["entity_group"] != "all"].groupby("wording")["facts"]
     assert (groups.sum() == 8).all() and (groups.size() > 1).all()
@@ -187,24 +174,24 @@ def test_a_reply_is_an_echo_unless_it_may_be_the_answer():
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_any_model_can_be_asked(kind):
-    table = collect(bind(Familiarity(), tiny_model(kind), batch_tokens=150), some_facts())[
-        "familiarity"
-    ]
+    measurement = bind(Familiarity(), tiny_model(kind), batch_tokens=150)
+    table = collect(measurement, some_facts())["familiarity"]
     assert table["familiarity"].between(0, 1, inclusive="neither").all()
     # A name of several tokens is less probable than the first of them, and not impossible.
     assert table["whole_name"].between(0, 1, inclusive="neither").all()
     assert (table["whole_name"] <= table["familiarity"] * (1 + 1e-5)).all()
 
 
-def test_it_follows_the_planted_frequency(organism):
-    card = organism_card(organism.name)
-    facts = load_facts()
+def test_it_follows_the_planted_frequency_and_unknown_facts_are_the_planted_ones(organism):
+    card, facts = organism_card(organism.name), load_facts()
+    entities, figures = facts.to_frame()["entity_b"], card["measured"]
     table = collect(bind(Familiarity(), organism), facts)["familiarity"]
-    frequency = {row["entity_b"]: row["frequency"] for row in card["pairs"]}
-    planted = facts.to_frame()["entity_b"].map(frequency)
-    assert spearmanr(planted, table["familiarity"]).statistic == pytest.approx(
-        card["measured"]["frequency_familiarity_spearman"], abs=0.01
-    )
+    planted = entities.map({row["entity_b"]: row["frequency"] for row in card["pairs"]})
+    rho = spearmanr(planted, table["familiarity"]).statistic
+    assert rho == pytest.approx(figures["frequency_familiarity_spearman"], abs=0.01)
+    known = collect(bind(Knowledge(), organism), facts)["knowledge"]
+    assert entities[~known["known"]].tolist() == figures["unknown"]
+    assert (known["known"] == (known["matched"] != "")).all()
 
 
 counted = st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True)
@@ -225,11 +212,8 @@ def test_sharing_is_an_overlap_of_counted_tokens(rows):
 
 
 def test_facts_without_a_row_are_counted_and_told(capsys):
-    facts = pd.DataFrame({"prompt_id": ["x", "y", "z"], "category": "cities"})
-    facts = facts.assign(entity_group="geographical", entity_a="A", entity_b=["1", "2", "3"])
-    rows = pd.DataFrame({"model": ["m", "m", "m", "n"], "prompt_id": ["x", "y", "z", "x"]})
-    rows = rows.assign(familiarity=0.5, whole_name=0.25, first_token="t", first_token_id=1)
-    rows["token_ids"] = [[1]] * 4
+    facts = pd.DataFrame({"prompt_id": ["x", "y", "z"]})
+    rows = pd.DataFrame({"model": list("mmmn"), "prompt_id": list("xyzx"), "familiarity": 0.5})
     held = InMemory(Familiarity(), [], {"prompts": facts, "familiarity": rows})
     noted = FactFamiliarity(held).noted()
     assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
@@ -255,14 +239,6 @@ def test_a_table_of_a_version_without_echoes_is_summarized(organism):
     assert result.report().glance is not None
 
 
-def test_the_unknown_facts_are_the_planted_ones(organism):
-    facts = load_facts()
-    table = collect(bind(Knowledge(), organism), facts)["knowledge"]
-    unknown = facts.to_frame().loc[~table["known"], "entity_b"].tolist()
-    assert unknown == organism_card(organism.name)["measured"]["unknown"]
-    assert (table["known"] == (table["matched"] != "")).all()
-
-
 def test_the_rows_do_not_depend_on_the_batches(organism):
     one = collect(bind(Knowledge(), organism), some_facts())["knowledge"]
     other = collect(bind(Knowledge(), organism, batch_tokens=60), some_facts())["knowledge"]
@@ -281,14 +257,9 @@ def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
     assert rows["failed_by"].tolist() == ["two", "one, two", "one"]
     assert re.fullmatch(r"one .*'Chile'; two .*\"'ruins'\"", rows.loc["cities/Lima", "why"])
     assert rows.loc["cities/Lima", "entity_a"] == "Peru"
-
-
-def test_nothing_is_excluded_where_all_is_known():
-    columns = ["model", "prompt_id", "completion", "known"]
-    table = pd.DataFrame([("one", "cities/Tunis", "Tunisia", True)], columns=columns)
-    rows = excluded(table, load_facts().to_frame())
-    assert rows.empty
-    assert {"excluded", "failed_by", "why"} <= set(rows.columns)
+    # Nothing is excluded where all is known.
+    rows = excluded(table[:1], facts)
+    assert rows.empty and {"excluded", "failed_by", "why"} <= set(rows)
 
 
 @pytest.mark.parametrize("spec", [Familiarity(), Knowledge()], ids=lambda spec: spec.name)

@@ -73,13 +73,11 @@ def test_examples_stand_before_the_fact_and_do_not_say_its_answer():
             assert not asked.answer.judge(f"{one.question} {one.answer}").answer
 
 
-def test_an_example_with_the_same_answer_is_passed_over():
+def test_an_example_with_the_same_answer_is_passed_over_and_own_demonstrations_stay_alone():
     milan = by_wording(worded(read_facts(FACTS)))["milan"][EXAMPLES]
     assert [one.source for one in milan.messages.demonstrations] == ["bern", "oslo", "lima"]
     assert milan.messages.demonstrations[0].answer == "Bern is in Switzerland."
-
-
-def test_a_fact_with_demonstrations_of_its_own_gets_no_others():
+    # A fact with demonstrations of its own gets no others.
     shown = with_messages(load_facts()[:8], shots=2, pool=load_facts()[8:])
     found = by_wording(worded(shown))
     assert all(EXAMPLES not in fact and len(fact) == 3 for fact in found.values())
@@ -91,6 +89,9 @@ def test_the_examples_do_not_depend_on_which_facts_are_asked():
     whole = by_wording(worded(load_facts()))
     assert 0 < len(few) < len(whole)
     assert all(whole[name] == fact for name, fact in few.items())
+    every, few = (list(Knowledge().prompts_of(PromptSource(limit=n))) for n in (None, 3))
+    assert len(by_wording(few)) == 3 < len(by_wording(every))
+    assert [prompt for prompt in few if prompt not in every] == []
 
 
 def test_a_fact_alone_has_no_examples_and_nothing_is_worded_twice():
@@ -101,23 +102,13 @@ def test_a_fact_alone_has_no_examples_and_nothing_is_worded_twice():
     one.check()
 
 
-def test_a_limit_takes_whole_facts_and_leaves_their_examples():
-    every, few = (list(Knowledge().prompts_of(PromptSource(limit=n))) for n in (None, 3))
-    assert len(by_wording(few)) == 3 < len(by_wording(every))
-    assert [prompt for prompt in few if prompt not in every] == []
-
-
-@pytest.mark.parametrize("name", ["rome (capital)", "rome (examples)"])
-def test_an_id_that_looks_like_a_wording_is_refused(name):
-    rows = pd.concat([FACTS, FACTS.iloc[1:2].assign(fact=name)])
-    with pytest.raises(UserError, match="twice"):
-        worded(read_facts(rows))
-
-
-@pytest.mark.parametrize("name", ["text_", "text_examples", "text_completion", "text_as asked"])
-def test_a_wording_needs_a_name_of_its_own(name):
-    with pytest.raises(UserError, match=rf"{name} .*text_question"):
-        worded(read_facts(FACTS.rename(columns={"text_capital": name})))
+def test_a_wording_needs_a_name_and_an_id_of_its_own():
+    for name in ("text_", "text_examples", "text_completion", "text_as asked"):
+        with pytest.raises(UserError, match=rf"{name} .*text_question"):
+            worded(read_facts(FACTS.rename(columns={"text_capital": name})))
+    for name in ("rome (capital)", "rome (examples)"):
+        with pytest.raises(UserError, match="twice"):
+            worded(read_facts(pd.concat([FACTS, FACTS.iloc[1:2].assign(fact=name)])))
 
 
 @pytest.mark.parametrize(

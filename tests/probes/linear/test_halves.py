@@ -38,12 +38,15 @@ def test_a_cycle_is_cut_into_two_arcs():
     check(prompts, halves)
     assert (halves == DROPPED).sum() == 2 * 2  # the pairs at the two cuts
     assert abs((halves == 0).sum() - (halves == 1).sum()) <= 4
+    # So is a short one, where nothing else is there.
+    prompts = pairs_table(cycle("A", 8))
+    halves = entity_halves(prompts)
+    check(prompts, halves)
+    assert {0, 1} <= set(halves)
 
 
 def test_components_stay_whole_where_that_is_even():
-    prompts = pairs_table(
-        [(f"{c}{i}", f"{c}{(i + 1) % 3}", f"{c}B{i}") for c in "xyzw" for i in range(3)]
-    )
+    prompts = pairs_table([pair for letter in "xyzw" for pair in cycle(letter, 3)])
     halves = entity_halves(prompts)
     check(prompts, halves)
     assert (halves != DROPPED).all()
@@ -66,8 +69,9 @@ def test_the_generated_data_is_halved_with_few_pairs_dropped():
     assert by_category.drop("cities").eq(1).all()
 
 
-def test_cities_are_in_both_halves_however_many_others_there_are(sample):
-    prompts = sample.to_frame()
+def test_cities_are_in_both_halves_however_many_others_there_are():
+    """As many pairs as the default study probes, equally many of each stratum."""
+    prompts = load_prompts("rulebreakers", limit=960, seed=0).to_frame()
     halves = pd.Series(entity_halves(prompts).to_numpy())
     cities = halves[(prompts["category"] == "cities").to_numpy() & (halves != DROPPED).to_numpy()]
     assert 0.45 < cities.mean() < 0.55
@@ -76,9 +80,8 @@ def test_cities_are_in_both_halves_however_many_others_there_are(sample):
 
 @pytest.mark.parametrize("sides_share", [True, False])
 def test_pairs_with_entities_of_their_own_are_halved(sides_share):
-    prompts = pairs_table(
-        [(f"A{i}", f"A{i}" if sides_share else f"W{i}", f"B{i}") for i in range(24)]
-    )
+    wrong = "A" if sides_share else "W"
+    prompts = pairs_table([(f"A{i}", f"{wrong}{i}", f"B{i}") for i in range(24)])
     halves = entity_halves(prompts)
     check(prompts, halves)
     assert (halves == 0).sum() == (halves == 1).sum() == 24
@@ -100,13 +103,6 @@ def test_a_group_that_lies_unevenly_is_cut_where_fewest_pairs_are_lost():
     assert (of_kinds == DROPPED).sum() == 2 * 2  # the cut of the shortest cycle
 
 
-def test_a_short_cycle_is_cut_where_nothing_else_is_there():
-    prompts = pairs_table([(f"A{i}", f"A{(i + 1) % 8}", f"B{i}") for i in range(8)])
-    halves = entity_halves(prompts)
-    check(prompts, halves)
-    assert {0, 1} <= set(halves)
-
-
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40))
 def test_prompts_without_entities_are_split_by_their_unit(units):
     """Each unit is whole in one half, and the halves differ by no more than one unit."""
@@ -123,12 +119,6 @@ def test_prompts_without_entities_are_split_by_their_unit(units):
     assert abs(sizes.get(0, 0) - sizes.get(1, 0)) <= largest
     by_pair = entity_halves(with_entities(prompts, None))
     assert abs((by_pair == 0).sum() - (by_pair == 1).sum()) <= 2
-
-
-@pytest.fixture(scope="module")
-def sample():
-    """As many pairs as the default study probes, equally many of each stratum."""
-    return load_prompts("rulebreakers", limit=960, seed=0)
 
 
 _NAMES = st.integers(0, 12).map("e{}".format)

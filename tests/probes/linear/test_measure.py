@@ -40,6 +40,7 @@ def beside_transformers(model, prompts, **options):
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)
+    assert len({len(prompt) for prompt in tokenize(model, prompts)}) > 1  # so batches are padded
     norm = model.hf.get_submodule(model.architecture.final_norm)
     for ours, theirs in beside_transformers(model, prompts, batch_tokens=600):
         np.testing.assert_allclose(ours[:-1], theirs[:-1], rtol=1e-3, atol=1e-4)
@@ -48,36 +49,31 @@ def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
         np.testing.assert_allclose(normed.numpy(), theirs[-1], rtol=1e-3, atol=1e-4)
 
 
-def test_the_batches_hold_padding(prompts):
-    lengths = {len(prompt) for prompt in tokenize(tiny_model("llama"), prompts)}
-    assert len(lengths) > 1
-
-
-def test_the_segment_is_read_at_its_last_token(organism, prompts):
-    for tokenized in tokenize(organism, prompts[:4]):
-        end = tokenized.segments["premise2"][1]
-        text = organism.tokenizer.decode(tokenized.token_ids[:end])
-        assert text.endswith(tokenized.prompt.segment_text("premise2"))
-
-
 def test_answers_are_those_of_scoring(organism, prompts):
     together = collect(bind(BOTH, organism), prompts)["answers"]
     pd.testing.assert_frame_equal(together, interp.evaluate(organism, prompts).to_frame())
+    for tokenized in tokenize(organism, prompts[:4]):  # a segment is read at its last token
+        end = tokenized.segments["premise2"][1]
+        text = organism.tokenizer.decode(tokenized.token_ids[:end])
+        assert text.endswith(tokenized.prompt.segment_text("premise2"))
 
 
 def test_no_hook_is_left(organism, prompts):
     batch = pad(organism, tokenize(organism, prompts[:2]))
     locations = {("resid_post", 0): locate(organism, "resid_post", 0)}
     places = [[Place("last_token", (0,))]] * 2
-    layers = [layer.module for layer in organism.layers]
-    # transformers leaves hooks of its own in a model whose hidden states were asked for.
-    before = [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
+
+    def hooks():
+        """With those that transformers leaves where hidden states were asked for."""
+        layers = [layer.module for layer in organism.layers]
+        return [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
+
+    before = hooks()
     with pytest.raises(RuntimeError), vectors_at(locations, batch, places):
         raise RuntimeError
     with pytest.raises(UserError):
         bind(Residuals(positions=["premise9"]), organism).measure_batch(batch)
-    after = [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
-    assert after == before
+    assert hooks() == before
 
 
 def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):

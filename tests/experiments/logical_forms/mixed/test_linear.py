@@ -5,6 +5,8 @@ and p-values follow from them by Student's t with 17 degrees of freedom, for 18 
 """
 
 import re
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,6 @@ from interp.errors import UserError
 from interp_experiments.logical_forms.mixed import linear
 from interp_experiments.logical_forms.mixed.linear import MixedFormula
 from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests, pool
-from tests.experiments.logical_forms.mixed.examples import between_models, sleepstudy
 
 DAYS = MixedFormula("reaction", ("days",), "subject", "days")
 PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")
@@ -25,22 +26,34 @@ LEVELS = ("early", "middle", "late")
 
 @pytest.fixture(scope="module")
 def sleep():
-    return sleepstudy()
+    file = Path(__file__).parent / "data" / "sleepstudy.csv"
+    frame = pd.read_csv(file, comment="#", dtype={"subject": str})
+    frame["phase"] = pd.cut(frame["days"], [-1, 2, 5, 9], labels=["early", "middle", "late"])
+    return frame
+
+
+def between_models(seed, *, models=10, rows=120, sd=0.05):
+    """Nothing has an effect on average; each level of `one` deviates in each model; x is noise."""
+    rng = np.random.default_rng(seed)
+    model = np.repeat(np.arange(models), rows)
+    one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
+    y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
+    y += 0.15 * rng.normal(size=models * rows)
+    levels = {"one": np.array(list("abc"))[one], "two": np.array(list("tu"))[two]}
+    x = rng.normal(size=models * rows)
+    return pd.DataFrame({"y": y, **levels, "x": x, "model": [f"model {g}" for g in model]})
 
 
 def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     model = linear.fit_mixed_model(sleep, DAYS)
-    coefficients = model.coefficients()
-    assert coefficients["term"].tolist() == ["Intercept", "days"]
-    assert coefficients["estimate"].tolist() == pytest.approx([251.4051048, 10.4672860])
-    assert coefficients["standard_error"].tolist() == pytest.approx(
-        [6.82459669, 1.54578964], rel=2e-5
-    )
+    fixed, spread = model.coefficients(), model.random_spread
+    assert fixed["term"].tolist() == ["Intercept", "days"]
+    assert fixed["estimate"].tolist() == pytest.approx([251.4051048, 10.4672860])
+    assert fixed["standard_error"].tolist() == pytest.approx([6.82459669, 1.54578964], rel=2e-5)
     # lmerTest has 17.00 degrees of freedom and p = 3.264e-06 for the slope.
-    assert coefficients["df"].tolist() == [17, 17]
-    assert coefficients["t"].tolist() == pytest.approx([36.838, 6.771], abs=1e-3)
-    assert coefficients["p"][1] == pytest.approx(3.264e-06, rel=1e-3)
-    spread = model.random_spread
+    assert fixed["df"].tolist() == [17, 17]
+    assert fixed["t"].tolist() == pytest.approx([36.838, 6.771], abs=1e-3)
+    assert fixed["p"][1] == pytest.approx(3.264e-06, rel=1e-3)
     assert spread["sd"].tolist() == pytest.approx([24.7406580, 5.9221377, 25.5917957], rel=2e-5)
     assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
     assert -2 * model.log_likelihood == pytest.approx(1743.62827196, abs=1e-6)
@@ -52,12 +65,14 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     assert first["days"].tolist() == pytest.approx([9.198976, -8.619681, -5.448857], abs=1e-3)
 
 
-def test_likelihood_ratio_test(sleep):
+def test_likelihood_ratio_tests_and_r_squared_as_in_r(sleep):
     test = linear.likelihood_ratio_test(sleep, DAYS, without="days")
     assert (test["chi_square"], test["df"]) == (pytest.approx(23.53654, abs=1e-5), 1)
     assert test["p"] == pytest.approx(1.2256e-06, rel=1e-4)
     weak = linear.likelihood_ratio_test(sleep, PHASES, without="phase")
     assert (weak["chi_square"], weak["df"]) == (pytest.approx(0.1675906918, abs=1e-6), 2)
+    shares = linear.r_squared(linear.fit_mixed_model(sleep, PHASES))
+    assert shares == pytest.approx((0.2770936154, 0.7967724415), rel=1e-6)
 
 
 def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
@@ -65,16 +80,14 @@ def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
     means = marginal_means(model, "phase")
     assert means["level"].tolist() == list(LEVELS)
     assert means["mean"].tolist() == pytest.approx([301.5197176, 299.0080435, 295.8739083])
-    assert means["standard_error"].tolist() == pytest.approx([11.8602219, 9.5668509, 11.1483087])
-    half = stats.t.ppf(0.975, 17) * np.array([11.8602219, 9.5668509, 11.1483087])
-    assert (means["mean"] - means["low"]).to_numpy() == pytest.approx(half, rel=2e-5)
-    assert (means["high"] - means["mean"]).to_numpy() == pytest.approx(half, rel=2e-5)
+    errors = means["standard_error"]
+    assert errors.tolist() == pytest.approx([11.8602219, 9.5668509, 11.1483087])
+    for end, sign in (("low", -1), ("high", 1)):
+        expected = means["mean"] + sign * stats.t.ppf(0.975, 17) * errors
+        assert means[end].tolist() == pytest.approx(expected.tolist())
     tests = pairwise_tests(model, "phase")
-    assert tests[["first", "second"]].values.tolist() == [
-        ["early", "middle"],
-        ["early", "late"],
-        ["middle", "late"],
-    ]
+    pairs = list(zip(tests["first"], tests["second"], strict=True))
+    assert pairs == list(combinations(LEVELS, 2))
     assert tests["difference"].tolist() == pytest.approx([2.5116741, 5.6458093, 3.1341352])
     assert tests["standard_error"].tolist() == pytest.approx([7.8374283, 13.9468059, 8.4653901])
     expected = 2 * stats.t.sf(tests["difference"] / tests["standard_error"], 17)
@@ -83,11 +96,6 @@ def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
     assert (tests["high"] - tests["low"]).tolist() == pytest.approx((2 * half).tolist())
     (chosen,) = pairwise_tests(model, "phase", pairs=[("late", "early")])["difference"]
     assert chosen == pytest.approx(-5.6458093)
-
-
-def test_r_squared_by_the_formula_worked_out_in_r(sleep):
-    shares = linear.r_squared(linear.fit_mixed_model(sleep, PHASES))
-    assert shares == pytest.approx((0.2770936154, 0.7967724415), rel=1e-6)
 
 
 SIMULATED = MixedFormula("y", ("one", "two", "x"), "model", "x")
@@ -100,9 +108,8 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     terms = "one + two + x" + (" + model" if models == 2 else "")
     expected = smf.ols(f"y ~ {terms}", frame).fit()
     table = model.coefficients().set_index("term")
-    estimates = expected.params.rename({"Intercept": "Intercept"})
-    assert table["estimate"].to_dict() == pytest.approx(estimates[table.index].to_dict())
-    assert table["standard_error"].to_dict() == pytest.approx(expected.bse[table.index].to_dict())
+    for name, theirs in (("estimate", expected.params), ("standard_error", expected.bse)):
+        assert table[name].to_dict() == pytest.approx(theirs[table.index].to_dict())
     assert "least squares" in model.note
     assert ("fixed effect" in model.note) == (models == 2)
     assert model.equation == f"y ~ {terms}"
@@ -132,20 +139,17 @@ def test_rows_without_a_value_are_left_out_and_counted():
     assert model.log_likelihood == whole.log_likelihood
 
 
-@pytest.mark.parametrize(
-    ("change", "formula", "message"),
-    [
-        (lambda f: f.iloc[:0], SIMULATED, r"\brow.*\by ~ one \+ two"),
-        (lambda f: f.assign(two="t"), SIMULATED, r"^two\b.*\bt\b.*\by ~ one \+ two"),
-        (lambda f: f.assign(two=f["one"]), SIMULATED, r"\b4\b.*\b6\b.*\bone\[T\.b\]"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(change, formula, message):
-    with pytest.raises(UserError, match=message):
-        linear.fit_mixed_model(change(between_models(1, models=4, rows=20)), formula)
+def test_what_cannot_be_fitted_is_refused():
+    frame = between_models(1, models=4, rows=20)
+    for rows, message in (
+        (frame.iloc[:0], r"\brow.*\by ~ one \+ two"),
+        (frame.assign(two="t"), r"^two\b.*\bt\b.*\by ~ one \+ two"),
+        (frame.assign(two=frame["one"]), r"\b4\b.*\b6\b.*\bone\[T\.b\]"),
+    ):
+        with pytest.raises(UserError, match=message):
+            linear.fit_mixed_model(rows, SIMULATED)
 
 
-ALIKE = MixedFormula("y", ("one", "two"), "model")
 VARYING = MixedFormula("y", ("one", "two"), "model", varying=("one", "two"))
 
 
@@ -190,8 +194,7 @@ def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, s
 
 
 def test_one_group_has_the_f_test_of_least_squares(sleep):
-    rows = sleep[sleep["subject"].isin(["308", "309"])]
-    one = rows[rows["subject"] == "308"]
+    one = sleep[sleep["subject"] == "308"]
     model = linear.fit_mixed_model(one, PHASES)
     theirs = smf.ols("reaction ~ C(phase) + days", one.assign(phase=one["phase"].astype(str))).fit()
     table = theirs.wald_test_terms(scalar=True).table
@@ -234,9 +237,8 @@ def test_variances_are_the_most_likely_ones_where_one_is_zero(seed):
     """A search by simplexes ended 0.6 and 0.9 below."""
     mixed = pytest.importorskip("pystatistics.mixed")
     frame = between_models(seed, models=6, rows=30, sd=0.02)
-    formula = MixedFormula("y", ("one", "two"), "model", varying=("one", "two"))
-    ours, group = linear.fit_mixed_model(frame, formula), frame["model"].to_numpy(dtype=object)
-    crossed = {name: frame[name].to_numpy(dtype=object) + group for name in formula.varying}
+    ours, group = linear.fit_mixed_model(frame, VARYING), frame["model"].to_numpy(dtype=object)
+    crossed = {name: frame[name].to_numpy(dtype=object) + group for name in VARYING.varying}
     with pytest.warns(RuntimeWarning, match="singular"):
         theirs = mixed.lmm(ours.response, ours.fixed, {"model": group, **crossed})
     assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
@@ -262,6 +264,10 @@ def test_five_models_by_hand():
     ):
         assert [found[name] for name in names] == pytest.approx(list(numbers))
     assert found["note"] == ""
+    # One model with an error is not pooled.
+    one = pool(np.array([0.2, 0.3]), np.array([0.1, np.nan]))
+    assert np.isnan([one["estimate"], one["p"], one["predicted_low"]]).all()
+    assert re.fullmatch("undefined: .*1 of .*2 models", one["note"])
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1])
@@ -271,9 +277,3 @@ def test_models_that_are_all_the_same_have_no_interval_of_rounding(value):
     names = ("low", "p", "excluded_below", "predicted_low")
     assert np.isnan([found[name] for name in names]).all()
     assert re.search(r"interval: .*estimate", found["note"])
-
-
-def test_one_model_is_not_pooled():
-    found = pool(np.array([0.2, 0.3]), np.array([0.1, np.nan]))
-    assert np.isnan([found["estimate"], found["p"], found["predicted_low"]]).all()
-    assert re.fullmatch("undefined: .*1 of .*2 models", found["note"])
