@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -41,7 +41,6 @@ from interp.runs.identity import (
     check_same_run,
     model_record,
     run_identity,
-    surprise_record,
 )
 from interp.runs.records import (
     MEMORY,
@@ -51,6 +50,7 @@ from interp.runs.records import (
     RepliesRecord,
     RunIdentity,
     RunRecord,
+    SurpriseRecord,
     read_record,
     updated,
     write_record,
@@ -293,7 +293,8 @@ class Run(RunFolder):
                 fields["replies"] = replies and RepliesRecord(**replies._asdict())
             if model.thought_texts is not None:
                 self.tell("find_surprise")
-                fields["surprise"] = surprise_record(thought_surprise(model, self.prompts))
+                surprise = thought_surprise(model, self.prompts)
+                fields["surprise"] = surprise and SurpriseRecord(**asdict(surprise))
             return fields
 
         self.begin(record, found)

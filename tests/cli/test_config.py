@@ -95,21 +95,29 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("command", "values", "message"),
     [
-        ({"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
-        ({"limit": -1}, "limit is -1"),
-        ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
-        ({"model": MODEL, "models": MODEL}, "both model and models, which are the same option"),
-        ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
-        ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
-        ({"models": 3}, "model is 3: expected a list"),
-        ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
+        ("attribute", {"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
+        ("attribute", {"limit": -1}, "limit is -1"),
+        ("attribute", {"target": "golden"}, "unknown target 'golden'; did you mean gold"),
+        ("attribute", {"model": MODEL, "models": MODEL}, "both model and models, which are the"),
+        ("attribute", {"no_chat_template": True, "chat_template": False}, "both no_chat_template"),
+        ("attribute", {"no_chat_template": "no"}, "is 'no'; expected true or false"),
+        ("attribute", {"models": 3}, "model is 3: expected a list"),
+        ("attribute", {"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
+        ("evaluate", {"study": "faithfulness"}, "unknown option 'study'"),
+        ("run rulebreakers", {"system": "robustlr"}, "got the system 'robustlr'"),
     ],
 )
-def test_a_mistake_in_the_file_is_told_before_anything_is_loaded(config, capsys, values, message):
-    assert main(["attribute", "--config", config(**values)]) == 2
+def test_a_mistake_in_the_file_is_told(config, capsys, command, values, message):
+    assert main([*command.split(), "--config", config(**values)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
+    for path, message in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "plain file")):
+        assert main(["attribute", "--config", str(path)]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_file_takes_the_names_of_flags(config):
@@ -123,29 +131,6 @@ def test_a_file_takes_the_names_of_flags(config):
 def test_what_a_flag_switches_off_may_stay_on(config):
     _, parsed = parse(["evaluate", "--config", config(no_chat_template=False)])
     assert job_of(parsed, Evaluate)[0].loading.chat_template
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a: [", "is not YAML"),
-        ("- 1", "contains no options, such as"),
-        ("!!python/object/apply:os.system [echo]", "is not YAML"),
-        ("", "contains no options, such as"),
-    ],
-)
-def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, message):
-    file = tmp_path / "config.yaml"
-    file.write_text(content)
-    for path in (file, tmp_path / "none.yaml", tmp_path):
-        assert main(["attribute", "--config", str(path)]) == 2
-        told = capsys.readouterr().err
-        assert any(words in told for words in (message, "cannot be read", "is not a plain file"))
-
-
-def test_no_study_is_named(capsys):
-    assert main(["run", "--limit", "2"]) == 2
-    assert re.search(r"study; .*faithfulness, .*rulebench", capsys.readouterr().err)
 
 
 def test_a_study_that_the_file_names_takes_its_own_flags(config):
@@ -168,18 +153,6 @@ def test_every_option_has_a_flag_that_gives_it():
 
 
 @pytest.mark.parametrize(
-    ("command", "values", "message"),
-    [
-        (["evaluate"], {"study": "faithfulness"}, "unknown option 'study'"),
-        (["run", "rulebreakers"], {"system": "robustlr"}, "got the system 'robustlr'"),
-    ],
-)
-def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):
-    assert main([*command, "--config", config(**values)]) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("limit: 2\nseed: 1\nlimit: 4", r"config\.yaml, line 3: 'limit' occurs twice"),
@@ -196,6 +169,10 @@ def test_what_a_command_does_not_take_is_refused(config, capsys, command, values
         ('system-prompt: "\\ud800"', r"line 1: .*\\ud800.* contains half of a character"),
         ('"\\ud800": 1', r"line 1: .*\\ud800.* contains half of a character"),
         ("limit: " + "9" * 5000, "is not YAML: Exceeds the limit"),
+        ("a: [", "is not YAML"),
+        ("!!python/object/apply:os.system [echo]", "is not YAML"),
+        ("- 1", "contains no options, such as"),
+        ("", "contains no options, such as"),
     ],
 )
 def test_what_a_file_says_in_two_ways_is_refused(tmp_path, capsys, text, message):

@@ -11,18 +11,13 @@ import pytest
 import interp
 from interp.cli import main
 from interp.measurements.specs import Patch
-from interp.measuring.spec import Spec, Stage
+from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
-from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from interp.runs import folder as folder_module
-from interp.runs import run as run_module
-from interp.runs.execute import execute
-from interp.runs.merge import merging
-from interp.runs.plan import RunPlan
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts
@@ -130,14 +125,6 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
         assert [text for row in rows for text in row if text in texts] == texts
 
 
-@pytest.mark.slow
-def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
-    folder = str(tmp_path / "out")
-    assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
-    assert "Effects by role, in logits" in capsys.readouterr().out
-    assert main(["report", folder]) == 0
-
-
 def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     def without_numbers(self, pair, cells):
         return PatchedMetrics(math.nan, math.nan, tuple(math.nan for _ in cells))
@@ -150,16 +137,6 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     assert main(command) == 0
     assert "non-finite" in capsys.readouterr().err
     assert pd.read_csv(folder / "effect_table.csv").empty
-    assert main(["report", str(folder)]) == 0
-    assert "Effects by role" in (folder / "report.html").read_text()
-
-
-def test_patches_measured_with_the_defaults_are_reported(tmp_path):
-    folder = tmp_path / "out"
-    stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
-    (run,) = execute(RunPlan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
-    with merging(run.folder):
-        pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()
 
@@ -193,29 +170,6 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     assert max(most) <= 2 * max(rows) < sum(rows) / 2
 
 
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(Patch, "shard_prompts", 2)
-    monkeypatch.setattr(Spec, "shard_prompts", 2)
-    undisturbed = tmp_path / "undisturbed"
-    assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
-    original, written = run_module.write, []
-
-    def interrupted(shard, *rest, **options):
-        if written:
-            raise KeyboardInterrupt
-        written.append(shard)
-        original(shard, *rest, **options)
-
-    monkeypatch.setattr(run_module, "write", interrupted)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130
-    monkeypatch.setattr(run_module, "write", original)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 0
-    for table in ("patches", "pairs"):
-        one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
-        assert one.read_bytes() == other.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -231,20 +185,15 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"sites": []}, r"site.*resid_pre, resid_mid"),
         ({"layers": [7]}, r"layer 7\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"),
         ({"layers": []}, r"layer.*layers"),
         ({"sites": ["z"], "heads": [9]}, r"\bz head 9\b.*tiny llama.*\b4\b.*\b3\b"),
         ({"sites": ["k"], "heads": [2]}, r"\bk head 2\b.*tiny llama.*\b2\b.*\b1\b"),
         ({"heads": [1]}, r"heads.*resid_pre.*\bz, q, k, v\b"),
-        ({"granularity": "word"}, r"'word'.*role, segment, position, all\b"),
         ({"direction": "back"}, r"'back'.*denoising, noising"),
-        ({"policy": "first"}, r"'first'.*last, mean, all\b"),
         ({"estimate": "magic"}, r"'magic'.*gradient, integrated"),
-        ({"verify": 3}, r"verify.*estimate"),
         ({"estimate": "gradient", "verify": -1}, r"verify.*-1\b.*\b0\b"),
         ({"backend": "magic"}, r"'magic'.*native, nnsight, transformer-lens"),
-        ({"remote": True}, r"native.*nnsight"),
         ({"batch_tokens": 0}, r"\b0 tokens.*\b1\b"),
     ],
 )

@@ -89,11 +89,6 @@ def run_under_a_jumping_clock(folder, seed):
     run_in(folder)
 
 
-def run_command(folder):
-    Spec.shard_prompts = SHARD_PROMPTS
-    assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
-
-
 def run_main(argv, errors):
     """Run the command line, with standard error in a file; exits with its code."""
     with errors.open("ab") as stream:
