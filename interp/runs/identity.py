@@ -19,12 +19,7 @@ from interp.errors import UserError, shortened
 from interp.options import flag
 from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.records import (
-    ModelRecord,
-    RunIdentity,
-    TextsRecord,
-    column_types,
-)
+from interp.runs.records import ModelRecord, RunIdentity, TextsRecord, column_types
 from interp.stored.output import StoredTexts
 from interp.surface import homes
 

@@ -36,12 +36,7 @@ from interp.measuring.spec import Spec
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
-from interp.runs.identity import (
-    check_same_model,
-    check_same_run,
-    model_record,
-    run_identity,
-)
+from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.records import (
     MEMORY,
     Call,
@@ -55,14 +50,7 @@ from interp.runs.records import (
     updated,
     write_record,
 )
-from interp.runs.shards import (
-    Shard,
-    cut,
-    damage,
-    manifests,
-    write,
-    write_parquet,
-)
+from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
 if TYPE_CHECKING:

@@ -190,20 +190,17 @@ def test_examples_in_the_help_are_read_by_the_parser(command, capsys):
         parse(shlex.split(example))
 
 
-def test_lists_take_commas_spaces_and_ranges():
+def test_lists_take_commas_spaces_and_ranges_and_devices_have_other_names():
     arguments = ["--sites", "resid_pre", "--layers", "0-2,5", "2", "--heads", "1", "--sites", "z,q"]
     _, parsed = parse(["patch", *arguments])
     patch = Patch(**given(parsed, Patch))
     assert patch.sites == ("resid_pre", "z", "q")
     assert patch.layers == (0, 1, 2, 5)
     assert patch.heads == (1,)
-
-
-@pytest.mark.parametrize(("text", "device"), [("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")])
-def test_devices_have_other_names(text, device):
-    _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
-    loading = Loading(**given(parsed, Loading))
-    assert (loading.device, loading.dtype) == (device, "bfloat16")
+    for text, device in (("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")):
+        _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
+        loading = Loading(**given(parsed, Loading))
+        assert (loading.device, loading.dtype) == (device, "bfloat16")
 
 
 def test_only_public_names_are_listed():
