@@ -21,7 +21,6 @@ from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor, load_prompts
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
-from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
@@ -109,34 +108,6 @@ def test_a_share_without_an_answer_is_said_once_for_all_stages(tmp_path, capsys)
     assert [line.split(":")[0] for line in said if "100.0%" in line] == list(MODELS)
 
 
-def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
-    whole = measure(tmp_path / "whole")
-    written = []
-    original = run_module.write
-
-    def interrupted(shard, *rest, **options):
-        if len(written) == 3:
-            raise KeyboardInterrupt
-        written.append(shard.id)
-        original(shard, *rest, **options)
-
-    monkeypatch.setattr(run_module, "write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        measure(tmp_path / "stopped")
-    problems = StudyFolder.read(tmp_path / "stopped").problems()
-    assert any(re.match(r"answers: tiny gpt2 .*\b2\b.*\b2\b", line) for line in problems)
-    assert any(line.startswith("tokens: tiny gpt2 ") for line in problems)
-    monkeypatch.setattr(run_module, "write", original)
-    resumed = measure(tmp_path / "stopped")
-    for stage in whole.runs:
-        for table in whole.runs[stage].tables():
-            file = f"{stage}/{table}.parquet"
-            assert (tmp_path / "whole" / file).read_bytes() == (
-                tmp_path / "stopped" / file
-            ).read_bytes()
-    assert resumed.problems() == []
-
-
 def test_further_models_join_and_other_options_are_refused(tmp_path):
     measure(tmp_path, models=MODELS[:1])
     assert measure(tmp_path, models=MODELS[1:]).record.models == list(MODELS)
@@ -145,18 +116,26 @@ def test_further_models_join_and_other_options_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"'limit': 4\b.*'limit': 3\b.*--limit.*--out\b"):
         measure(tmp_path, limit=3)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    grown = measure(tmp_path, limit=6)
+    assert grown.problems() == []
+    assert grown.runs["answers"].record.run.prompts == 12
 
 
 def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     folder = measure(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     lost = folder.runs["answers"].shards("tiny llama")[1]
     shutil.rmtree(lost)
+    folder.runs["tokens"].model_file("tiny gpt2").unlink()
     folder = StudyFolder.read(tmp_path)
-    (problem,) = folder.problems()
+    problem, other = folder.problems()
     assert re.fullmatch(rf"answers: tiny llama .*\b1\b.*\b2 shards: {lost.name}", problem)
+    assert other.startswith("tokens: tiny gpt2 ")
     page = write_report(TwoStages().report(folder), tmp_path).read_text()
     assert lost.name in page
     assert "tiny gpt2" in page
+    assert measure(tmp_path).problems() == []
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
 def test_tables_of_a_report_are_read_by_name(tmp_path):
@@ -178,25 +157,6 @@ def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path
     (problem,) = folder.problems()
     assert re.fullmatch("answers: tiny gpt2 .*different prompts", problem)
     assert folder.runs["answers"].table("answers")["model"].unique().tolist() == ["tiny llama"]
-
-
-def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
-    measure(tmp_path / "study")
-    measured = []
-    original = run_module.write
-    monkeypatch.setattr(
-        run_module,
-        "write",
-        lambda shard, *a, **o: (measured.append(shard), original(shard, *a, **o)),
-    )
-    grown = measure(tmp_path / "study", limit=6)
-    # Six pairs in shards of four prompts: the first two are there, for each of two models.
-    assert len(measured) == 2
-    assert grown.problems() == []
-    fresh = measure(tmp_path / "fresh", limit=6)
-    for stage in fresh.runs:
-        file = f"{stage}/answers.parquet"
-        assert (tmp_path / "study" / file).read_bytes() == (tmp_path / "fresh" / file).read_bytes()
 
 
 def test_validate_notices_what_happened_to_a_report(tmp_path, capsys):

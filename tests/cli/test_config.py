@@ -45,53 +45,33 @@ def config(tmp_path):
 
 
 @pytest.mark.slow
-def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
-    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
-    flags = ["--model", MODEL, "--limit", "3", "--target", "gold", "--device", "cpu"]
-    assert main(["attribute", *flags, "--out", str(by_flags)]) == 0
-    file = config(
-        models=[MODEL], limit=3, target="gold", device="cpu", out=str(tmp_path / "elsewhere")
-    )
-    # A flag overrides the file.
-    assert main(["attribute", "--config", file, "--out", str(by_file)]) == 0
-    result = interp.run(
-        interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu", out=by_call
-    )
-    assert identity(by_flags) == identity(by_file) == identity(by_call)
-    assert written(by_flags) == written(by_file) == written(by_call)
-    assert len(result.answers) == 6
-    in_memory = interp.run(interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu")
-    assert in_memory.segment_scores.equals(result.segment_scores)
-
-
-@pytest.mark.slow
-def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
-    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
-    flags = ["--model", MODEL, "--limit", "2", "--target", "contrast", "--device", "cpu"]
+@pytest.mark.parametrize(
+    ("words", "named", "what", "stage"),
+    [
+        (["attribute"], {}, interp.Attribute, "."),
+        (["run", "rulebreakers"], {"study": "rulebreakers"}, RulebreakersStudy, "answers"),
+    ],
+)
+def test_flags_a_file_and_python_give_the_same(
+    tmp_path, config, capsys, *, words, named, what, stage
+):
+    by_flags, by_file, by_call = folders = [tmp_path / name for name in ("flags", "file", "call")]
+    chosen = {"limit": 2, "target": "contrast", "device": "cpu"}
+    flags = [*words, "--model", MODEL, "--limit", "2", "--device", "cpu", "--out", str(by_flags)]
+    file = config(models=[MODEL], out=str(tmp_path / "elsewhere"), **chosen, **named)
     with undrawn():
-        assert main(["run", "rulebreakers", *flags, "--out", str(by_flags)]) == 0
-    file = config(
-        study="rulebreakers",
-        models=MODEL,
-        limit=2,
-        target="contrast",
-        device="cpu",
-        out=str(by_file),
-    )
-    study = RulebreakersStudy(target="contrast")
-    with undrawn():
-        assert main(["run", "--config", file]) == 0
-        folder = interp.run(study, models=[MODEL], limit=2, device="cpu", out=by_call)
-    assert folder.problems() == []
-    assert written(by_flags) == written(by_file) == written(by_call)
-    assert identity(by_call / "answers")["parameters"]["target"] == "contrast"
-    options = json.loads((by_file / "study.json").read_text())["options"]
-    assert options["target"] == "contrast"
+        assert main([*flags, "--target", "contrast"]) == 0
+        # A flag overrides the file.
+        assert main([words[0], "--config", file, "--out", str(by_file)]) == 0
+        study = what(target=chosen.pop("target"))
+        interp.run(study, models=MODEL, out=by_call, **chosen)
+    first, *others = [(identity(folder / stage), written(folder)) for folder in folders]
+    assert others == [first] * 2
+    assert first[0]["parameters"]["target"] == "contrast"
     capsys.readouterr()
-    # Another target is another study.
-    other = [word if word != "contrast" else "gold" for word in flags]
-    assert main(["run", "rulebreakers", *other, "--out", str(by_flags)]) == 2
-    assert re.search(r"study: .*--out\b", capsys.readouterr().err)
+    # Another target is another run or study.
+    assert main([*flags, "--target", "gold"]) == 2
+    assert re.search(r"(run|study): .*contrast.*gold.*--out\b", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
