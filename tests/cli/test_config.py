@@ -87,6 +87,7 @@ def test_flags_a_file_and_python_give_the_same(
         ("attribute", {"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
         ("evaluate", {"study": "faithfulness"}, "unknown option 'study'"),
         ("run rulebreakers", {"system": "robustlr"}, "got the system 'robustlr'"),
+        ("run", {"study": 3}, "got no study; expected one of faithfulness"),
     ],
 )
 def test_a_mistake_in_the_file_is_told(config, capsys, command, values, message):
@@ -117,6 +118,10 @@ def test_a_study_that_the_file_names_takes_its_own_flags(config):
     file = config(study="rulebreakers", models=MODEL)
     _, parsed = parse(["run", "--config", file, "--limit", "60", "--target", "contrast"])
     assert (parsed.limit, parsed.target) == ("60", "contrast")
+    # The command line may name another one, also behind flags.
+    for words in (["faithfulness", "--config", file], ["--config", file, "faithfulness"]):
+        _, parsed = parse(["run", *words, "--no-reinitialized"])
+        assert (parsed.study, parsed.reinitialized) == ("faithfulness", False)
 
 
 def test_every_option_has_a_flag_that_gives_it():

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import re
@@ -16,10 +15,8 @@ from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
-from interp.prompts.answers import AnswerOption, Choice
 from interp.runs import folder as folder_module
 from tests.cli.test_bad_input import refused
-from tests.support.answers import YES
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -205,9 +202,3 @@ def test_wrong_choices(choice, message):
 def test_a_site_that_the_architecture_lacks():
     with pytest.raises(interp.UserError, match=r"gpt_neox.* site resid_mid"):
         interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
-
-
-def test_answers_that_share_a_first_token():
-    alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
-    prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    assert interp.patch(tiny_model("llama"), prompts).table("pairs")["whole"].tolist() == [True]

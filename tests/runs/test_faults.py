@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import time
-from contextlib import ExitStack
 
 import pyarrow.parquet as pq
 import pytest
@@ -36,10 +35,8 @@ from tests.support.runs import (
     altered,
     changed,
     hang_in,
-    run_and_log,
     run_in,
     run_slowly,
-    run_under_a_jumping_clock,
     work_in,
 )
 from tests.support.tiny import tiny_model
@@ -91,19 +88,6 @@ def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
     assert list(problems(RunFolder.read(folder))) == []
     assert not list((folder / "claims").glob("*/*"))
     assert not list(folder.rglob(".*"))
-
-
-@pytest.mark.slow
-def test_workers_share_the_shards_and_few_are_measured_twice(tmp_path, undisturbed):
-    folder, log = tmp_path / "run", tmp_path / "log"
-    with ExitStack() as stack:
-        workers = [stack.enter_context(child(run_and_log, folder, log)) for _ in range(4)]
-        assert [ended(worker) for worker in workers] == [0] * 4
-    lines = [line.split() for line in log.read_text().splitlines()]
-    assert len({process for process, _ in lines}) > 1
-    assert len({shard for _, shard in lines}) == len(MODELS) * SHARDS
-    assert len(lines) <= len(MODELS) * SHARDS + 4
-    assert tables(folder) == undisturbed
 
 
 @pytest.mark.slow
@@ -222,17 +206,6 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     assert not list((folder / "claims").glob("*/*"))
     ballast.unlink()
     run_in(folder)
-    assert tables(folder) == undisturbed
-
-
-@pytest.mark.slow
-def test_clocks_that_jump_change_nothing(tmp_path, undisturbed):
-    folder = tmp_path / "run"
-    with ExitStack() as stack:
-        workers = [
-            stack.enter_context(child(run_under_a_jumping_clock, folder, seed)) for seed in (0, 1)
-        ]
-        assert [ended(worker) for worker in workers] == [0, 0]
     assert tables(folder) == undisturbed
 
 
