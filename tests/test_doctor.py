@@ -192,12 +192,8 @@ def test_the_time_of_circuits_is_estimated_from_some_of_each_size(monkeypatch, c
 
 
 def test_circuits_are_only_timed_where_there_are_edges(monkeypatch):
+    alone = by_name(cost(tiny_model("llama"), PROMPTS[:1], whole=6))
+    assert alone["edges and circuits"].found == "not estimated"
     monkeypatch.setattr(Model, "is_mapped", False)
     found = by_name(cost(tiny_model("llama"), PROMPTS, whole=6))
     assert list(found) == ["evaluate, 6 prompts", "attribute, 6 prompts", "peak memory"]
-
-
-def test_a_pair_without_a_counterpart_is_not_timed():
-    found = by_name(cost(tiny_model("llama"), PROMPTS[:1], whole=6))
-    assert found["edges and circuits"].found == "not estimated"
-    assert "peak memory" in found
