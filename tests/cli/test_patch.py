@@ -1,4 +1,3 @@
-import json
 import math
 import re
 import weakref
@@ -11,7 +10,6 @@ import interp
 from interp.cli import main
 from interp.measurements.specs import Patch
 from interp.measuring.spec import Spec
-from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
@@ -21,26 +19,6 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 OPTIONS = ["--limit", "3", "--device", "cpu", "--layers", "0,2"]
-
-
-@pytest.mark.slow
-def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
-    patches = pq.read_table(folder / "patches.parquet").to_pandas()
-    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=3)
-    result = interp.patch(model, prompts, layers=[0, 2])
-    pd.testing.assert_frame_equal(patches, result.to_frame(), check_exact=False, atol=1e-5)
-    pairs = pq.read_table(folder / "pairs.parquet").to_pandas()
-    assert len(pairs) == 3
-    assert pairs["clean_prompt_id"].str.contains("_rb/").all()
-    table = pd.read_csv(folder / "effect_table.csv")
-    assert set(table["recognized"]) == {"all", "yes", "no"}
-    assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
-    assert "Effects by role, in logits" in capsys.readouterr().out
-    record = json.loads((folder / "run.json").read_text())
-    assert record["summary"][DEFAULT]["pairs"] == 3
-    assert record["run"]["parameters"]["sites"] == ["resid_pre"]
 
 
 @pytest.mark.slow
@@ -82,21 +60,6 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     for level in ("1", "0"):
         message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
         assert "guarantee" in message
-
-
-@pytest.mark.slow
-def test_sets_of_cells_leave_a_table(tmp_path, capsys):
-    folder = tmp_path / "out"
-    options = ["--sets", "--estimate", "gradient", "--out", str(folder)]
-    assert main(["patch", *OPTIONS, *options]) == 0
-    table = pd.read_csv(folder / "node_set_table.csv")
-    assert table["ranking"].unique().tolist() == ["gradient", "random"]
-    assert table["sites"].unique().tolist() == ["resid_pre"]
-    table = table[table["recognized"] == "all"]
-    assert (table["pairs"] + table["left_out"]).tolist() == [3, 3]
-    assert "Sets of cells patched" in capsys.readouterr().out
-    assert main(["report", str(folder)]) == 0
-    assert "area under NS" in (folder / "report.html").read_text()
 
 
 def widest(text):
