@@ -1,5 +1,6 @@
 """status, validate, work, and the options of workers and errors."""
 
+import filecmp
 import json
 import re
 import shutil
@@ -156,3 +157,16 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     assert main([*OPTIONS, *out, "--retry-errors"]) == 0
     assert re.search(r"errors.*again", capsys.readouterr().err)
     assert (RunFolder.read(tmp_path / "run").table("answers")["error"] == "").all()
+
+
+@pytest.mark.slow
+def test_workers_leave_the_same_bytes(tmp_path):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    command = ["activations", "--model", "organism/phi3-shallow", "organism/llama-shallow"]
+    command += ["--limit", "3", "--device", "cpu", "--sites", "resid_post", "z"]
+    command += ["--layers", "0-1", "--tokens", "mean", "--roles", "all"]
+    assert main([*command, "--out", str(alone)]) == 0
+    assert main([*command, "--out", str(shared), "--executor", "local", "--workers", "2"]) == 0
+    names = [path.name for path in alone.glob("activations*")]
+    assert len(names) == 3
+    assert filecmp.cmpfiles(alone, shared, names, shallow=False) == (names, [], [])

@@ -144,12 +144,12 @@ def test_shards_of_another_model_target_or_quantization_are_others(tmp_path):
     def ids(spec, model):
         return {shard.id for shard in cut(bind(spec, model), some_prompts(2), tmp_path)}
 
-    whole = ids(Attribute(), model)
-    assert ids(Attribute(), model) == whole
-    assert not ids(Attribute(), tiny_model("qwen2")) & whole
-    assert not ids(Attribute(target="gold"), model) & whole
+    whole = ids(Evaluate(), model)
+    assert ids(Evaluate(), model) == whole
+    assert not ids(Evaluate(), tiny_model("qwen2")) & whole
+    assert not ids(Attribute(), model) & ids(Attribute(target="gold"), model)
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
-    assert not ids(Attribute(), model) & whole
+    assert not ids(Evaluate(), model) & whole
 
 
 @pytest.mark.parametrize(("parameters", "size"), [(10**6, 8), (26 * 10**6, 4), (10**11, 2)])

@@ -208,17 +208,6 @@ def test_a_command_that_was_killed_leaves_the_folder_to_others(tmp_path, monkeyp
     assert record(tmp_path)["run"]["prompts"] == 8
 
 
-def test_a_mistake_leaves_no_folder_behind(tmp_path, monkeypatch):
-    def load(plan, name):
-        assert (tmp_path / "new" / "run" / "run.json").exists()
-        raise UserError("no such model")
-
-    monkeypatch.setattr(RunPlan, "model", load)
-    with pytest.raises(UserError, match="no such model"):
-        execute(work_in(tmp_path / "new" / "run"))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_a_mistake_leaves_is_not_taken_from_another_command(tmp_path, monkeypatch):
     """The same run, which another command has joined while the model of the first was loaded."""
 
