@@ -149,6 +149,7 @@ def test_many_workers_share_what_a_dead_one_had_claimed(tmp_path):
         gone = {"space": process_space(), "process": process.pid, "worker": "gone"}
     for shard in KEYS:
         (tmp_path / shard).write_text(json.dumps(gone))
+    assert not claims_in(tmp_path).held(KEY)
     log = tmp_path.with_name("log")
     with ExitStack() as stack:
         workers = [stack.enter_context(child(claim_each, tmp_path, log)) for _ in range(4)]
