@@ -122,6 +122,34 @@ def test_its_tables_hold_what_was_answered(study, said_yes):
 
 
 @pytest.mark.slow
+def test_its_effects_are_means_of_differences(study, said_yes):
+    found = pd.read_csv(study / "tables" / "content_effects.csv").set_index(["model", "effect"])
+
+    def mean(model, **wanted):
+        rows = [
+            yes
+            for (name, _, content, side), yes in said_yes.items()
+            if name == model
+            and content in wanted.get("content", content)
+            and side == wanted.get("side", side)
+        ]
+        return fmean(rows)
+
+    for model in MODELS:
+        of = found.loc[model]["difference"]
+        logic = mean(model, side="valid") - mean(model, side="invalid")
+        belief = {
+            side: mean(model, content=["believable"], side=side)
+            - mean(model, content=["unbelievable"], side=side)
+            for side in ("valid", "invalid")
+        }
+        assert of["logic"] == pytest.approx(logic)
+        assert of["belief"] == pytest.approx(fmean(belief.values()))
+        assert of["belief if invalid"] == pytest.approx(belief["invalid"] - belief["valid"])
+    assert (found["chains"] == CHAINS).all() and found["p_holm"].between(0, 1).all()
+
+
+@pytest.mark.slow
 def test_the_commands_know_its_tables_and_compare_its_models(python, study):
     told = interp_of(python, "tables", "called_valid", "content_effects")
     assert re.findall("(?m)^## (.+)", told) == ["called_valid", "content_effects"]

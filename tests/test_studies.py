@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from interp import jobs
-from interp.cli import main
+from interp.cli import parse
 from interp.errors import UserError
 from interp.estimates.declared import Table
 from interp.jobs import Job
@@ -21,6 +21,7 @@ from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor, load_prompts
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
+from interp.runs import run as run_module
 from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
@@ -108,34 +109,53 @@ def test_a_share_without_an_answer_is_said_once_for_all_stages(tmp_path, capsys)
     assert [line.split(":")[0] for line in said if "100.0%" in line] == list(MODELS)
 
 
+def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
+    whole = measure(tmp_path / "whole")
+    written = []
+    original = run_module.write
+
+    def interrupted(shard, *rest, **options):
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(shard.id)
+        original(shard, *rest, **options)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        measure(tmp_path / "stopped")
+    problems = StudyFolder.read(tmp_path / "stopped").problems()
+    assert any(re.match(r"answers: tiny gpt2 .*\b2\b.*\b2\b", line) for line in problems)
+    assert any(line.startswith("tokens: tiny gpt2 ") for line in problems)
+    monkeypatch.setattr(run_module, "write", original)
+    resumed = measure(tmp_path / "stopped")
+    for stage in whole.runs:
+        for table in whole.runs[stage].tables():
+            file = f"{stage}/{table}.parquet"
+            assert (tmp_path / "whole" / file).read_bytes() == (
+                tmp_path / "stopped" / file
+            ).read_bytes()
+    assert resumed.problems() == []
+
+
 def test_further_models_join_and_other_options_are_refused(tmp_path):
     measure(tmp_path, models=MODELS[:1])
     assert measure(tmp_path, models=MODELS[1:]).record.models == list(MODELS)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    measure(tmp_path, models=MODELS[1:])  # nothing is left to do
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     with pytest.raises(UserError, match=r"'limit': 4\b.*'limit': 3\b.*--limit.*--out\b"):
         measure(tmp_path, limit=3)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-    grown = measure(tmp_path, limit=6)
-    assert grown.problems() == []
-    assert grown.runs["answers"].record.run.prompts == 12
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
 def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     folder = measure(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     lost = folder.runs["answers"].shards("tiny llama")[1]
     shutil.rmtree(lost)
-    folder.runs["tokens"].model_file("tiny gpt2").unlink()
     folder = StudyFolder.read(tmp_path)
-    problem, other = folder.problems()
+    (problem,) = folder.problems()
     assert re.fullmatch(rf"answers: tiny llama .*\b1\b.*\b2 shards: {lost.name}", problem)
-    assert other.startswith("tokens: tiny gpt2 ")
     page = write_report(TwoStages().report(folder), tmp_path).read_text()
     assert lost.name in page
     assert "tiny gpt2" in page
-    assert measure(tmp_path).problems() == []
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
 
 def test_tables_of_a_report_are_read_by_name(tmp_path):
@@ -159,23 +179,60 @@ def test_a_model_that_was_measured_on_other_prompts_counts_as_not_begun(tmp_path
     assert folder.runs["answers"].table("answers")["model"].unique().tolist() == ["tiny llama"]
 
 
-def test_validate_notices_what_happened_to_a_report(tmp_path, capsys):
+def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
+    measure(tmp_path / "study")
+    measured = []
+    original = run_module.write
+    monkeypatch.setattr(
+        run_module,
+        "write",
+        lambda shard, *a, **o: (measured.append(shard), original(shard, *a, **o)),
+    )
+    grown = measure(tmp_path / "study", limit=6)
+    # Six pairs in shards of four prompts: the first two are there, for each of two models.
+    assert len(measured) == 2
+    assert grown.problems() == []
+    fresh = measure(tmp_path / "fresh", limit=6)
+    for stage in fresh.runs:
+        file = f"{stage}/answers.parquet"
+        assert (tmp_path / "study" / file).read_bytes() == (tmp_path / "fresh" / file).read_bytes()
+
+
+def test_a_study_that_is_finished_already_stays_as_it_is(tmp_path):
+    measure(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    measure(tmp_path, models=MODELS[1:])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"study\.json"):
         StudyFolder.read(tmp_path)
+
+
+@pytest.mark.quick(2)
+@pytest.mark.parametrize("name", ["report.html", "tables/counts.csv", "figures/bars.png"])
+@pytest.mark.parametrize("harm", ["has changed since it was written", "is missing"])
+def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
+    measure(tmp_path)
+    report(tmp_path)
+    assert StudyFolder.read(tmp_path).faults() == []
+    file = tmp_path / name
+    if harm == "is missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes() + b"9")
+    assert StudyFolder.read(tmp_path).faults() == [f"{name} {harm}"]
+    with pytest.raises(UserError, match=re.escape(name)):
+        parse(["validate", str(tmp_path)])[0].run(parse(["validate", str(tmp_path)])[1])
+    report(tmp_path)
+    assert StudyFolder.read(tmp_path).faults() == []
+
+
+def test_a_study_without_its_report_is_not_whole(tmp_path):
     measure(tmp_path)
     (fault,) = StudyFolder.read(tmp_path).faults()
     assert fault.endswith(f"interp report {tmp_path}")
-    report(tmp_path)
-    assert StudyFolder.read(tmp_path).faults() == []
-    for name in ("report.html", "tables/counts.csv", "figures/bars.png"):
-        content = (tmp_path / name).read_bytes()
-        (tmp_path / name).write_bytes(content + b"9")
-        assert StudyFolder.read(tmp_path).faults() == [f"{name} has changed since it was written"]
-        assert main(["validate", str(tmp_path)]) == 2
-        assert name in capsys.readouterr().err
-        (tmp_path / name).unlink()
-        assert StudyFolder.read(tmp_path).faults() == [f"{name} is missing"]
-        (tmp_path / name).write_bytes(content)
 
 
 def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):

@@ -202,6 +202,25 @@ def test_broken_data_files(change, message, capsys, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
+    options = ["--device", "cpu", "--out", str(tmp_path / "out")]
+    assert main(["attribute", "--limit", "2", *options]) == 0
+    capsys.readouterr()
+    before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
+    other = ["attribute", "--limit", "2", "--seed", "1", *options]
+    assert re.search(r"seed .*\b0\b", refused(other, capsys))
+    assert re.search(
+        r"\b4 prompts\b.*\b2; .*--limit.*--out\b",
+        refused(["attribute", "--limit", "1", *options], capsys),
+    )
+    assert re.search(
+        r"\brun: .*measurement.*attribute.*--out\b",
+        refused(["evaluate", "--limit", "2", *options], capsys),
+    )
+    assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.slow
 def test_a_report_replaces_only_a_page(capsys, tmp_path):
     run = tmp_path / "run"
     assert main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(run)]) == 0

@@ -1,3 +1,4 @@
+import json
 import math
 import re
 import weakref
@@ -10,10 +11,12 @@ import interp
 from interp.cli import main
 from interp.measurements.specs import Patch
 from interp.measuring.spec import Spec
+from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.runs import folder as folder_module
+from interp.runs import run as run_module
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -165,3 +168,46 @@ def test_wrong_choices(choice, message):
 def test_a_site_that_the_architecture_lacks():
     with pytest.raises(interp.UserError, match=r"gpt_neox.* site resid_mid"):
         interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
+
+
+@pytest.mark.slow
+def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
+    patches = pq.read_table(folder / "patches.parquet").to_pandas()
+    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=3)
+    result = interp.patch(model, prompts, layers=[0, 2])
+    pd.testing.assert_frame_equal(patches, result.to_frame(), check_exact=False, atol=1e-5)
+    pairs = pq.read_table(folder / "pairs.parquet").to_pandas()
+    assert len(pairs) == 3
+    assert pairs["clean_prompt_id"].str.contains("_rb/").all()
+    table = pd.read_csv(folder / "effect_table.csv")
+    assert set(table["recognized"]) == {"all", "yes", "no"}
+    assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
+    assert "Effects by role, in logits" in capsys.readouterr().out
+    record = json.loads((folder / "run.json").read_text())
+    assert record["summary"][DEFAULT]["pairs"] == 3
+    assert record["run"]["parameters"]["sites"] == ["resid_pre"]
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(Patch, "shard_prompts", 2)
+    monkeypatch.setattr(Spec, "shard_prompts", 2)
+    undisturbed = tmp_path / "undisturbed"
+    assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
+    original, written = run_module.write, []
+
+    def interrupted(shard, *rest, **options):
+        if written:
+            raise KeyboardInterrupt
+        written.append(shard)
+        original(shard, *rest, **options)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130
+    monkeypatch.setattr(run_module, "write", original)
+    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 0
+    for table in ("patches", "pairs"):
+        one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
+        assert one.read_bytes() == other.read_bytes()

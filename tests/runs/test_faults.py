@@ -7,16 +7,18 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import ExitStack
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 from interp.errors import UserError
-from interp.files import process_space
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
+from interp.models.model import Model
+from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, problems, slug
@@ -35,8 +37,11 @@ from tests.support.runs import (
     altered,
     changed,
     hang_in,
+    run_and_log,
+    run_command,
     run_in,
     run_slowly,
+    run_under_a_jumping_clock,
     work_in,
 )
 from tests.support.tiny import tiny_model
@@ -91,6 +96,36 @@ def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
 
 
 @pytest.mark.slow
+def test_the_command_goes_on_after_kill_9_with_the_same_table(tmp_path):
+    shards = tmp_path / "run" / "shards"
+    with child(run_command, tmp_path / "undisturbed") as undisturbed:
+        assert ended(undisturbed) == 0
+    with child(run_command, tmp_path / "run") as process:
+        until(lambda: len(list(shards.glob("*/[0-9a-f]*"))) >= 3)
+        process.kill()
+        assert ended(process) == -signal.SIGKILL
+    assert not (tmp_path / "run" / "answers.parquet").exists()
+    with child(run_command, tmp_path / "run") as again:
+        assert ended(again) == 0
+    for name in ("answers.parquet", "prompts.parquet", "accuracy_table.csv"):
+        one, other = (tmp_path / folder / name for folder in ("undisturbed", "run"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.slow
+def test_workers_share_the_shards_and_few_are_measured_twice(tmp_path, undisturbed):
+    folder, log = tmp_path / "run", tmp_path / "log"
+    with ExitStack() as stack:
+        workers = [stack.enter_context(child(run_and_log, folder, log)) for _ in range(4)]
+        assert [ended(worker) for worker in workers] == [0] * 4
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert len({process for process, _ in lines}) > 1
+    assert len({shard for _, shard in lines}) == len(MODELS) * SHARDS
+    assert len(lines) <= len(MODELS) * SHARDS + 4
+    assert tables(folder) == undisturbed
+
+
+@pytest.mark.slow
 def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undisturbed):
     folder = tmp_path / "run"
     run_in(folder, MODELS[:1])
@@ -118,11 +153,8 @@ def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
     assert not list((folder / "claims").glob("*/*"))
     (record,) = worker_records(folder)
     assert "interrupted" in record.error
-    leftover = f".torn.{process_space()}.{2**22 + 1}.{'0' * 16}.unfinished"
-    (folder / "shards" / slug("tiny llama") / leftover).mkdir()
     run_in(folder)
     assert tables(folder) == undisturbed
-    assert not list(folder.rglob(".torn*"))
 
 
 def damaged(file, how):
@@ -206,6 +238,38 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     assert not list((folder / "claims").glob("*/*"))
     ballast.unlink()
     run_in(folder)
+    assert tables(folder) == undisturbed
+
+
+def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
+    folder = tmp_path / "run"
+    run_in(folder)
+    other = tiny_model("qwen2")
+    retrained = Model("tiny llama", other.hf, other.tokenizer)
+    before = tables(folder)
+    with pytest.raises(
+        UserError, match=r"tiny llama.*\b[0-9a-f]{64}\b.*\b[0-9a-f]{64}\b.*NAME=PATH"
+    ):
+        work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
+    assert tables(folder) == before
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    run_in(folder)
+    monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
+    with pytest.raises(UserError, match=r"version.*interp.*--out\b"):
+        work_in(folder).open()
+
+
+@pytest.mark.slow
+def test_clocks_that_jump_change_nothing(tmp_path, undisturbed):
+    folder = tmp_path / "run"
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(child(run_under_a_jumping_clock, folder, seed)) for seed in (0, 1)
+        ]
+        assert [ended(worker) for worker in workers] == [0, 0]
     assert tables(folder) == undisturbed
 
 

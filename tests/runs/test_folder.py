@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from interp.errors import UserError
 from interp.measurements.specs import Evaluate
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec
+from interp.runs import shards as shards_module
 from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
 from interp.runs.run import Run
@@ -61,13 +63,32 @@ def test_only_models_without_missing_shards_are_merged(run, tmp_path):
     opened = Run.open(tmp_path, some_prompts(12), Evaluate())
     with merging(opened.folder):
         pass
-    merged = pq.read_table(tmp_path / "answers.parquet").to_pandas()
+    merged = shards_module.pq.read_table(tmp_path / "answers.parquet").to_pandas()
     assert merged["model"].unique().tolist() == ["tiny gpt2"]
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"\brun\.json.*interp attribute"):
         RunFolder.read(tmp_path)
+
+
+def test_a_record_of_another_version_is_refused(run, tmp_path):
+    file = run.model_file("tiny llama")
+    record = json.loads(file.read_text())
+    del record["data_hash"]
+    file.write_text(json.dumps(record))
+    with pytest.raises(UserError, match="data_hash: "):
+        RunFolder.read(tmp_path)
+
+
+def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
+    run = Run.open(tmp_path, some_prompts(2), Evaluate())
+    run.measure(bind(Evaluate(), tiny_model("llama")))
+    (file,) = run.files("answers", run.models())
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(UserError, match="file; "):
+        run.files("answers", run.models())
 
 
 def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
@@ -80,13 +101,20 @@ def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
     file.unlink()
     with pytest.raises(UserError, match=r"answers\.parquet.*shard"):
         run.files("answers", run.models())
-    os.mkfifo(file)
-    with pytest.raises(UserError, match="file; "):
-        run.files("answers", run.models())
+
+
+def test_a_shard_that_is_listed_twice_is_refused(run, tmp_path):
+    file = run.model_file("tiny llama")
+    record = json.loads(file.read_text())
+    record["shards"] *= 2
+    file.write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"shards: .*\bids"):
+        RunFolder.read(tmp_path)
 
 
 def test_the_progress_of_a_run_without_models_is_empty(run):
-    run.change(lambda record: {"models": []})
+    change = {"models": []}
+    run.change(lambda record: change)
     assert list(progress(RunFolder.read(run.folder))) == []
 
 

@@ -6,11 +6,13 @@ import pytest
 from transformers import BitsAndBytesConfig
 
 from interp.errors import UserError
+from interp.files import process_space
 from interp.measurements.specs import Attribute, Evaluate
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec
 from interp.models.model import Model
 from interp.runs import identity as origin_module
+from interp.runs import run as run_module
 from interp.runs.folder import slug
 from interp.runs.merge import merging
 from interp.runs.run import Run, take_folder
@@ -167,3 +169,59 @@ def test_the_cut_leaves_the_tables_and_a_resumed_run_keeps_it(tmp_path, monkeypa
     assert len(run.done("tiny llama")) == 3
     whole, parts = (pq.read_table(tmp_path / d / "answers.parquet") for d in ("whole", "parts"))
     assert whole["predicted_token"].equals(parts["predicted_token"])
+
+
+def test_rows_are_in_the_order_of_the_prompts(tmp_path):
+    run_in(tmp_path, "llama")
+    ids = pq.read_table(tmp_path / "answers.parquet")["prompt_id"].to_pylist()
+    assert ids == [prompt.id for prompt in some_prompts(12)]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    undisturbed = tmp_path / "undisturbed"
+    run_in(undisturbed, "llama")
+    written = []
+    original = run_module.write
+
+    def interrupted(shard, *rest, **options):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(shard.id)
+        original(shard, *rest, **options)
+
+    monkeypatch.setattr(run_module, "write", interrupted)
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        run_in(folder, "llama")
+    leftover = f".torn.{process_space()}.{2**22 + 1}.{'0' * 16}.unfinished"
+    (folder / "shards" / slug("tiny llama") / leftover).mkdir()
+    resumed = []
+    monkeypatch.setattr(
+        run_module,
+        "write",
+        lambda shard, *rest, **options: (
+            resumed.append(shard.id),
+            original(shard, *rest, **options),
+        ),
+    )
+    run_in(folder, "llama")
+    assert len(resumed) == 1
+    assert contents(folder) == contents(undisturbed)
+    assert not list(folder.rglob(".torn*"))
+
+
+def test_a_changed_model_is_measured_again(tmp_path):
+    one = bind(Attribute(), tiny_model("llama"))
+    other = bind(Attribute(), tiny_model("qwen2"))
+    ids = [
+        {shard.id for shard in cut(m, some_prompts(12), tmp_path)}
+        for m in (one, other, bind(Attribute(target="gold"), tiny_model("llama")))
+    ]
+    assert not ids[0] & ids[1]
+    assert not ids[0] & ids[2]
+
+
+def test_a_broken_record_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(UserError, match=r"\brun\.json.*JSON"):
+        run_in(tmp_path, "llama")
