@@ -6,11 +6,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from interp.errors import printable
@@ -34,28 +30,33 @@ _running: list["Progress"] = []
 """The progress displays of the running tasks, outermost first."""
 
 
-def begin_step(count: int, *, cost: float | None = None) -> None:
+def begin_step(count: int, *, cost: float) -> None:
     """Note that the innermost running task now works on its next `count` items.
 
-    `cost` is the time that they take, in units of the mean time of an item; by default, `count`.
+    They are counted once `advance` is called. `cost` is the time that they take, in units of the
+    mean time of an item.
     """
-    if _running:
-        _running[-1].begin_step(count, cost)
+    for task in _running[-1:]:
+        task._step, task._cost, task._share = count, cost, 0.0
+        task._part = 0, 1
 
 
 def begin_part(number: int, count: int) -> None:
     """Note that finished shares are now those of part `number` (from 0) of `count` equal parts."""
-    if _running:
-        _running[-1].begin_part(number, count)
+    for task in _running[-1:]:
+        task._part = number, count
 
 
 def passed(share: float | None = None) -> None:
-    """Note that the innermost running task is alive, with the finished share of its step if known.
+    """Note that the innermost running task is alive, with the finished share of its part if known.
 
     Call it after each forward pass of a step that may take long.
     """
-    if _running:
-        _running[-1].passed(share)
+    for task in _running[-1:]:
+        if share is not None:
+            number, count = task._part
+            task._share = (number + share) / count
+        task._show()
 
 
 class Progress:
@@ -124,22 +125,6 @@ class Progress:
         if self._finished > self._last[1]:
             self._last = self._latest = time.monotonic(), self._finished
             self._first = self._first or self._last
-        self._show()
-
-    def begin_step(self, count: int, cost: float | None = None) -> None:
-        """Work on the next `count` items, which are counted once `advance` is called."""
-        self._step, self._cost, self._share = count, count if cost is None else cost, 0.0
-        self._part = 0, 1
-
-    def begin_part(self, number: int, count: int) -> None:
-        """Work on a part of the step."""
-        self._part = number, count
-
-    def passed(self, share: float | None) -> None:
-        """Show that the step is running, with the finished share of its part if known."""
-        if share is not None:
-            number, count = self._part
-            self._share = (number + share) / count
         self._show()
 
     def _watch(self) -> None:

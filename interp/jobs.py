@@ -17,13 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
-from pydantic import (
-    BeforeValidator,
-    InstanceOf,
-    JsonValue,
-    PlainSerializer,
-    ValidationError,
-)
+from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, ValidationError
 
 from interp.analysis.accuracy import notes_without_answer
 from interp.choices import OWN_PAIRS

@@ -20,6 +20,7 @@ NO_GAP = 1e-3
 """Smallest difference in logits between a pair's two metrics at which `normalized` is defined."""
 
 TEXT, INTEGER, NUMBER, BOOLEAN = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+TEXTS, INTEGERS, NUMBERS, VECTOR = map(pa.list_, (TEXT, INTEGER, NUMBER, pa.float32()))
 
 
 def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: str = "") -> pa.Field:
@@ -146,12 +147,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _text("option", "name of the answer option"),
         _number("probability", "summed probability of its first tokens or texts", "probability"),
         _share("relative_probability", "share of the options' sum; null if only one"),
-        column(
-            "token_ids",
-            pa.list_(INTEGER),
-            "ids of its first tokens or of all its texts",
-            "token id",
-        ),
+        column("token_ids", INTEGERS, "ids of its first tokens or of all its texts", "token id"),
         _WHOLE,
     ),
     "changed_options": table(
@@ -187,15 +183,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         _integer("seed", "seed of sampling", "seed"),
         _text("before", "the mark that begins the thought; empty if it is in the prompt"),
         column(
-            "sentences",
-            pa.list_(TEXT),
-            "the sentences of the thought, each with the white space after it",
+            "sentences", TEXTS, "the sentences of the thought, each with the white space after it"
         ),
         _text("after", "the mark that ends the thought, with white space; empty if none"),
         _integer("tokens", "length of the thought, including its marks", "tokens"),
-        column(
-            "token_ids", pa.list_(INTEGER), "ids of the thought's tokens, as generated", "token id"
-        ),
+        column("token_ids", INTEGERS, "ids of the thought's tokens, as generated", "token id"),
         _text("finished", "how the thought ended: `marker`, `eos` (text ended first) or `length`"),
         _boolean("forced", "whether `--force-end` wrote the mark that ends the thought"),
         _boolean("same_tokens", "whether tokenizing the text of the thought yields `token_ids`"),
@@ -286,9 +278,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "value_without", "mean logit difference with all segments from donors", _FOR_ANSWER
         ),
         _integer("donors", "number of donors", "donors"),
-        column(
-            "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
-        ),
+        column("donor_names", TEXTS, "names of the donors, in the order of `coalition_values`"),
         _WHOLE,
         _text("note", "a remark if no donor changes the segment, or too few exist"),
         ERROR,
@@ -329,13 +319,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _integer("draws", "number of draws in which both thoughts ended", "draws"),
         _integer("draws_asked", "number of requested draws", "draws"),
         *(
-            column(
-                name,
-                pa.list_(NUMBER),
-                f"value in each draw, for {text}",
-                "logits",
-                sign=_FOR_CORRECT,
-            )
+            column(name, NUMBERS, f"value in each draw, for {text}", "logits", sign=_FOR_CORRECT)
             for name, text in (
                 ("own", "the prompt and its own thought"),
                 ("changed", "the changed prompt with the prompt's thought"),
@@ -372,13 +356,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, prompt, kind of donor and coalition. A coalition is the set of kept "
         "segments; all others come from a donor. A prompt with an error has no rows.",
         *_EXCHANGED,
-        column("segments", pa.list_(TEXT), "all segments that donors can replace"),
+        column("segments", TEXTS, "all segments that donors can replace"),
         _integer(
             "coalition", "the segments that are kept: bit i is 1 if segment i is kept", "bits"
         ),
         column(
             "values",
-            pa.list_(NUMBER),
+            NUMBERS,
             "logit difference for the coalition, one for each donor",
             "logits",
             sign="positive where the model prefers `answer` of segment_effects to `other_answer`",
@@ -537,12 +521,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "exists only in the shards; the run writes its contents to the `activations` table and "
         "safetensors files.",
         *_PLACE,
-        column(
-            "vector",
-            pa.list_(pa.float32()),
-            "the numbers of the vector, in the order of the units",
-            _OWN_UNIT,
-        ),
+        column("vector", VECTOR, "the numbers of the vector, in the order of the units", _OWN_UNIT),
     ),
     "lens_readings": table(
         "One row per reading (model, prompt, token, layer and method). The scores of `words` stand "
@@ -558,21 +537,21 @@ SCHEMAS: dict[str, pa.Schema] = {
         _ROLE,
         _integer("layer", "index of the layer; -1 for the embeddings", "layers, from -1"),
         _text("method", "the lens: `jacobian`, `own` or `logit`"),
-        column("words", pa.list_(TEXT), "the words among which is read"),
+        column("words", TEXTS, "the words among which is read"),
         _integer("left_out", "words left out, as they share their first token", "words"),
         _text("fact", "id of the fact that the prompt is about; null without facts"),
         _text("right", "the right word; null if none, or if it is left out"),
         _boolean("seen", "whether the right word stands in the prompt up to `group`"),
         column(
             "scores",
-            pa.list_(pa.float32()),
+            VECTOR,
             "the score of each word",
             "logits",
             sign="positive where the layer makes the model likely to say the word",
         ),
         column(
             "from_embedding",
-            pa.list_(pa.float32()),
+            VECTOR,
             "what the lens reads from the token's embedding alone",
             "logits",
             sign="as `scores`",

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import date as dates
 from pathlib import Path
 
@@ -117,24 +118,20 @@ def real(text: str | float) -> float:
 
 def number(text: str) -> float:
     """A number, such as 0.7."""
-    try:
-        value = real(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"got {shortened(text)!r}, expected a number, such as 0.7")
-    return value
+    return _fitting(text, math.isfinite, "a number, such as 0.7")
 
 
 def share(text: str) -> float:
     """A share between 0 and 1."""
-    try:
-        value = real(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"got {shortened(text)!r}, expected a number from 0 to 1")
-    return value
+    return _fitting(text, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+
+
+def _fitting(text: str, fits: Callable[[float], bool], expected: str) -> float:
+    """The number in a text, which must fit."""
+    with suppress(ValueError):
+        if fits(value := real(text)):
+            return value
+    raise ValueError(f"got {shortened(text)!r}, expected {expected}")
 
 
 def iso_date(text: str) -> str:

@@ -76,7 +76,7 @@ def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
+def test_a_model_and_a_list_of_prompts_with_ids_of_their_own_are_expected(call, organism, pair):
     with pytest.raises(interp.UserError, match=r"model.*'organism/x'.*str.*load_model"):
         call("organism/x", pair)
     for wrong in ("text", pair[0], iter(pair), None, {"1": pair[0]}):
@@ -84,27 +84,24 @@ def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
             call(organism, wrong)
     with pytest.raises(interp.UserError, match=r"prompts\[1\].*'text'.*str.*Prompt"):
         call(organism, [pair[0], "text"])
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_no_prompts_are_refused(call, organism):
     with pytest.raises(interp.UserError, match="prompts; "):
         call(organism, [])
+    with pytest.raises(interp.UserError, match=rf"prompts\[2\] .*'{pair[0].id}'"):
+        call(organism, [*pair, pair[0]])
 
 
-def test_models_of_a_run_are_names_or_loaded(pair):
-    for wrong, told in (
-        (3, r"models.*3.*int\b.*'organism/llama-shallow'.*interp\.load_model"),
-        (["a", 3], r"models.*\b3\b.*interp\.load_model"),
-        ([], r"models.*; .*model$"),
-    ):
-        with pytest.raises(interp.UserError, match=told):
-            interp.run(interp.Evaluate(), models=wrong, prompts=pair)
+WHAT = r"measurement.*study.*interp\.measurement\('attribute'\)"
 
 
 @pytest.mark.parametrize(
     ("call", "told"),
     [
+        (lambda: evaluated(None, 3), r"models.*3.*int\b.*'organism/llama-.*interp\.load_model"),
+        (lambda: evaluated(None, "a", 3), r"models.*\b3\b.*interp\.load_model"),
+        (lambda: evaluated(None), r"models.*; .*model$"),
+        (lambda: interp.run("attribute", models=DEFAULT), WHAT),
+        (lambda: interp.run(interp.Attribute, models=DEFAULT), WHAT),
+        (lambda: interp.run(3, models=DEFAULT), WHAT),
         (lambda: interp.load_model(3), r"model.*\b3\b.*\bint; .*'organism/llama-shallow'"),
         (lambda: interp.load_prompts(3), r"system.*3.*int\b"),
         (lambda: interp.load_prompts(limit="x"), r"limit.*'x'.*str\b.*interp\.load_prompts"),
@@ -177,12 +174,6 @@ def test_a_model_has_a_printable_name(organism, name):
         replace(organism, name=name)
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_ids_are_unique(call, organism, pair):
-    with pytest.raises(interp.UserError, match=rf"prompts\[2\] .*'{pair[0].id}'"):
-        call(organism, [*pair, pair[0]])
-
-
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
@@ -196,13 +187,6 @@ def test_ids_are_unique(call, organism, pair):
 def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message, organism, pair):
     with pytest.raises(interp.UserError, match=message):
         call(organism, pair, **arguments)
-
-
-@pytest.mark.parametrize("what", ["attribute", interp.Attribute, 3])
-def test_what_is_run_is_a_measurement_or_a_study(what):
-    expected = r"measurement.*study.*interp\.measurement\('attribute'\)"
-    with pytest.raises(interp.UserError, match=expected):
-        interp.run(what, models="organism/phi3-shallow")
 
 
 def test_measurements_and_studies_by_name():

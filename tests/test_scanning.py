@@ -64,8 +64,3 @@ def test_options_with_bars_and_yes_or_no_by_default(model):
     first, second = (report.items[0].frame for report in shown)
     assert first["option"].tolist() == ["Yes", "No"]
     assert first.equals(second)
-
-
-def test_one_option_is_too_few(model):
-    with pytest.raises(interp.UserError, match="Yes"):
-        interp.scan(model, PROMPT, ["Yes"])

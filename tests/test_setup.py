@@ -45,18 +45,23 @@ def installed(tmp_path_factory):
     return site
 
 
-@pytest.mark.parametrize("within", [".", "interp/runs", "interp/interp/cli", "interp_probes"])
-def test_the_folder_of_a_clone_called_interp_does_not_hide_the_package(installed, tmp_path, within):
-    (tmp_path / within).mkdir(parents=True, exist_ok=True)
-    started = subprocess.run(
-        [sys.executable, "-c", START, installed, "interp", "--version"],
-        cwd=tmp_path,
+def started(installed, folder, *words):
+    """What `python -m` prints in a folder, to which the clone's packages are installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", START, installed, *words],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (started.returncode, started.stderr) == (0, "")
-    assert started.stdout.startswith("interp ")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("within", [".", "interp/runs", "interp/interp/cli", "interp_probes"])
+def test_the_folder_of_a_clone_called_interp_does_not_hide_the_package(installed, tmp_path, within):
+    (tmp_path / within).mkdir(parents=True, exist_ok=True)
+    assert started(installed, tmp_path, "interp", "--version").startswith("interp ")
 
 
 def test_python_finds_the_names_and_the_other_packages_there(installed, tmp_path):
@@ -66,14 +71,7 @@ def test_python_finds_the_names_and_the_other_packages_there(installed, tmp_path
         "print(interp.UserError.__name__, *[own.__file__ for own in "
         "(interp, interp.runs, interp_probes, interp_experiments)])"
     )
-    started = subprocess.run(
-        [sys.executable, "-c", START, installed, "asks"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    error, *files = started.stdout.split()
+    error, *files = started(installed, tmp_path, "asks").split()
     assert error == "UserError"
     assert [Path(own).resolve() for own in files] == [
         ROOT / within / "__init__.py" for within in ("interp", "interp/runs", *PACKAGES[1:])

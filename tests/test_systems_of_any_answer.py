@@ -1,7 +1,6 @@
 """Three options, free texts and classes, from system to report."""
 
 import dataclasses
-import inspect
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +22,6 @@ from interp.runs.execute import execute
 from interp.runs.merge import merging
 from interp.runs.plan import RunPlan
 from interp.scoring.answer_tokens import AnswerTokenizer
-from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -33,17 +31,11 @@ def run_of(folder, system, spec):
     prompts = system.prompts(seed=0, data=None)
     prompts.check()
     plan = RunPlan(
-        folder,
-        {folder: Stage("test", prompts, spec)},
-        {"tiny gpt2": tiny_model("gpt2")},
+        folder, {folder: Stage("test", prompts, spec)}, {"tiny gpt2": tiny_model("gpt2")}
     )
     (run,) = execute(plan)
     with merging(run.folder) as merged:
         return merged.run
-
-
-def test_each_system_takes_few_lines():
-    assert len(inspect.getsource(systems).splitlines()) < 3 * 60
 
 
 def test_three_options_from_system_to_report(tmp_path):

@@ -4,7 +4,7 @@ import argparse
 from typing import Annotated
 
 from interp.cli.fields import add_options, flag_of, given, options_in
-from interp.cli.measure import MeasureCommand, Models, finished, tell_written
+from interp.cli.measure import MeasureCommand, Models, finish_and_print
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.measurements.specs import Evaluate, Stored
@@ -64,7 +64,7 @@ class EvaluateCommand(MeasureCommand):
             fail_on_error=computing.fail_on_error,
             command=arguments.command_line,
         )
-        tell_written(folder, Stored, finished(folder, Stored))
+        finish_and_print(folder, Stored)
 
 
 EVALUATE = EvaluateCommand(Evaluate)

@@ -206,5 +206,4 @@ def holder(folder: Path) -> "StudyFolder | RunFolder":
     """
     from interp.studies.folder import runs_in, study_in
 
-    study = study_in(folder)
-    return next(iter(runs_in(folder).values())) if study is None else study
+    return study_in(folder) or next(iter(runs_in(folder).values()))

@@ -19,7 +19,6 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 if TYPE_CHECKING:
     from interp.jobs import Job
     from interp.report.page import Item
-    from interp.results.result import Result
     from interp.studies.study import Study
 
 
@@ -58,12 +57,11 @@ class MeasureCommand:
     ) -> None:
         """Carry out a job, write its small tables, and print them."""
         _, (run,) = job.run(execution, command=arguments.command_line)
-        result = finished(run.folder, self.spec)
-        tell_written(run.folder, self.spec, result)
+        finish_and_print(run.folder, self.spec)
 
 
-def finished(folder: Path, spec: type[Spec]) -> "Result":
-    """The result in a run folder whose small tables are written and printed, after cautions."""
+def finish_and_print(folder: Path, spec: type[Spec]) -> None:
+    """Write the small tables of a run, print its cautions and tables, and say where they are."""
     from interp.analysis.cautions.caution import UNTESTED  # the job has already said this
     from interp.report.console import print_cautions
     from interp.results.files import finish
@@ -71,11 +69,6 @@ def finished(folder: Path, spec: type[Spec]) -> "Result":
     result = finish(folder, spec)
     print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
     print_tables(result.shown)
-    return result
-
-
-def tell_written(folder: Path, spec: type[Spec], result: "Result") -> None:
-    """Say where the results are."""
     tables = ", ".join(f"{name}.csv" for name in result.derived())
     echo(spec.written.format(folder=folder, tables=tables, program=program()))
 

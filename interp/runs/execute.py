@@ -23,13 +23,7 @@ from interp.runs.plan import RunPlan
 from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
 from interp.runs.together import Ranks
-from interp.runs.workers import (
-    INTERRUPTED,
-    Worker,
-    WorkerCommand,
-    recorded_worker,
-    worker_records,
-)
+from interp.runs.workers import INTERRUPTED, Worker, WorkerCommand, recorded_worker, worker_records
 from interp.scoring.own_thoughts import thought_surprise
 from interp.scoring.replies import first_replies
 from interp.scoring.rounding import logit_spacing

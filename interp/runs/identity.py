@@ -19,20 +19,13 @@ from interp.errors import UserError, shortened
 from interp.options import flag
 from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.records import (
-    ModelRecord,
-    RunIdentity,
-    SurpriseRecord,
-    TextsRecord,
-    column_types,
-)
+from interp.runs.records import ModelRecord, RunIdentity, TextsRecord, column_types
 from interp.stored.output import StoredTexts
 from interp.surface import homes
 
 if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
     from interp.measuring.core import Measurement
     from interp.measuring.spec import Spec
-    from interp.scoring.own_thoughts import Surprise
 
 
 @cache
@@ -247,11 +240,6 @@ def model_record(
 def texts_record(texts: StoredTexts) -> TextsRecord:
     """The record of stored texts."""
     return TextsRecord.model_validate({**asdict(texts), "problems": list(texts.problems)})
-
-
-def surprise_record(surprise: "Surprise | None") -> SurpriseRecord | None:
-    """The record of what a model's probabilities say about stored thoughts."""
-    return None if surprise is None else SurpriseRecord.model_validate(asdict(surprise))
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:

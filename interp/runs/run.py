@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -36,13 +36,7 @@ from interp.measuring.spec import Spec
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
-from interp.runs.identity import (
-    check_same_model,
-    check_same_run,
-    model_record,
-    run_identity,
-    surprise_record,
-)
+from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
 from interp.runs.records import (
     MEMORY,
     Call,
@@ -51,18 +45,12 @@ from interp.runs.records import (
     RepliesRecord,
     RunIdentity,
     RunRecord,
+    SurpriseRecord,
     read_record,
     updated,
     write_record,
 )
-from interp.runs.shards import (
-    Shard,
-    cut,
-    damage,
-    manifests,
-    write,
-    write_parquet,
-)
+from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
 if TYPE_CHECKING:
@@ -293,7 +281,8 @@ class Run(RunFolder):
                 fields["replies"] = replies and RepliesRecord(**replies._asdict())
             if model.thought_texts is not None:
                 self.tell("find_surprise")
-                fields["surprise"] = surprise_record(thought_surprise(model, self.prompts))
+                surprise = thought_surprise(model, self.prompts)
+                fields["surprise"] = surprise and SurpriseRecord(**asdict(surprise))
             return fields
 
         self.begin(record, found)

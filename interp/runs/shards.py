@@ -202,12 +202,8 @@ def unchanged_file(folder: Path, table: str) -> Path:
         UserError: the file is missing, has changed, or is not a regular file.
     """
     file = inside(folder, f"{table}.parquet")
-    try:
-        unchanged = checksum(file) == read_manifest(folder).files.get(file.name)
-    except FileNotFoundError:
-        raise UserError(f"{file} is missing; {_RERUN}") from None
-    if not unchanged:
-        raise UserError(f"{file} has changed since it was written; {_RERUN}")
+    if problem := change_in(folder, file.name, read_manifest(folder).files.get(file.name, "")):
+        raise UserError(f"{folder}: {problem}; {_RERUN}")
     return file
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,20 +85,21 @@ class StudyFolder:
 
     def problems(self) -> list[str]:
         """One line for each missing measurement."""
-        lines = []
-        for stage in self.record.stages:
-            run = self.runs.get(stage)
-            found = ["not begun"] if run is None else run.unfinished(self.record.models)
-            lines += [f"{stage}: {line}" for line in found]
-        return lines
+        return self._by_stage(RunFolder.unfinished)
+
+    def _by_stage(self, lines: Callable[[RunFolder, Sequence[str]], Iterable[str]]) -> list[str]:
+        """The lines about each stage's run and the study's models."""
+        return [
+            f"{stage}: {line}"
+            for stage in self.record.stages
+            for run in [self.runs.get(stage)]
+            for line in (["not begun"] if run is None else lines(run, self.record.models))
+        ]
 
     def faults(self) -> list[str]:
         """One line for each thing that is missing, wrong, or changed since it was written."""
         lines = [] if self.record.stages else ["study.json: the study has no stages"]
-        for stage in self.record.stages:
-            run = self.runs.get(stage)
-            found = ["not begun"] if run is None else problems(run, self.record.models)
-            lines += [f"{stage}: {line}" for line in found]
+        lines += self._by_stage(problems)
         if not self.record.finished:
             lines.append("study.json: the study is not finished")
         elif not self.record.report:

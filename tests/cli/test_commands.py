@@ -56,19 +56,6 @@ def test_the_main_job(tmp_path, capsys):
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
 
 
-@pytest.mark.slow
-def test_one_row_a_model_and_resumption(tmp_path, capsys):
-    names = organism_names()[:2]
-    options = ["--limit", "6", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert main(["attribute", "--model", *names, *options]) == 0
-    table = (tmp_path / "out" / "attribution_table.csv").read_bytes()
-    assert pd.read_csv(tmp_path / "out" / "attribution_table.csv")["model"].tolist() == names
-    capsys.readouterr()
-    assert main(["attribute", "--model", names[0], "--model", names[1], *options]) == 0
-    assert (tmp_path / "out" / "attribution_table.csv").read_bytes() == table
-    assert "prompts/s" not in capsys.readouterr().err  # nothing was left to do
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("method", "column"),
@@ -137,15 +124,6 @@ def test_a_table_that_no_measurement_fills_is_refused(capsys):
     assert re.search(r"table 'answer'; .*\banswers\b", capsys.readouterr().err)
 
 
-def test_evaluate_prints_accuracies(tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert main(["evaluate", "--limit", "10", "--device", "cpu", "--out", str(folder)]) == 0
-    table = pd.read_csv(folder / "accuracy_table.csv")
-    assert list(table.columns) == ["model", *COLUMNS[9:13]]
-    assert not (folder / "segment_scores.parquet").exists()
-    assert "rulebreaker" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_dataset_writes_files_that_are_read_as_they_were(tmp_path, suffix):
@@ -195,19 +173,6 @@ def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, m
     assert record["summary"][DEFAULT]["errors"] == {"non-finite": poisoned_prompts}
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    from interp.runs import run as run_module
-
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run_module, "write", interrupt)
-    assert (
-        main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
-    )
-    assert re.search(r"command.*resume", capsys.readouterr().err)
-
-
 def test_without_a_command_there_is_the_help(capsys):
     assert helped([], capsys) == helped(["--help"], capsys)
 
@@ -225,20 +190,17 @@ def test_examples_in_the_help_are_read_by_the_parser(command, capsys):
         parse(shlex.split(example))
 
 
-def test_lists_take_commas_spaces_and_ranges():
-    arguments = ["--sites", "resid_pre", "z,q", "--layers", "0-2,5", "2", "--heads", "1"]
+def test_lists_take_commas_spaces_and_ranges_and_devices_have_other_names():
+    arguments = ["--sites", "resid_pre", "--layers", "0-2,5", "2", "--heads", "1", "--sites", "z,q"]
     _, parsed = parse(["patch", *arguments])
     patch = Patch(**given(parsed, Patch))
     assert patch.sites == ("resid_pre", "z", "q")
     assert patch.layers == (0, 1, 2, 5)
     assert patch.heads == (1,)
-
-
-@pytest.mark.parametrize(("text", "device"), [("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")])
-def test_devices_have_other_names(text, device):
-    _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
-    loading = Loading(**given(parsed, Loading))
-    assert (loading.device, loading.dtype) == (device, "bfloat16")
+    for text, device in (("gpu", "cuda"), ("gpu:1", "cuda:1"), ("cpu", "cpu")):
+        _, parsed = parse(["evaluate", "--device", text, "--dtype", "bf16"])
+        loading = Loading(**given(parsed, Loading))
+        assert (loading.device, loading.dtype) == (device, "bfloat16")
 
 
 def test_only_public_names_are_listed():
@@ -253,24 +215,6 @@ def test_a_system_is_measured_on_an_organism_that_learned_it(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "organism/llama-logic" in shown.out
     assert shown.err.startswith("loading")
-
-
-def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
-    options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
-    assert main(["attribute", *options]) == 0
-    assert main(["attribute", "--keep-tokens", *options]) == 2
-    told = "that run was made without --keep-tokens, this one with --keep-tokens"
-    assert told in capsys.readouterr().err
-    assert main(["attribute", "--target", "gold", *options]) == 2
-    assert re.search("--target predicted, .*--target gold", capsys.readouterr().err)
-
-
-def test_a_finished_run_is_done(tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(folder)]) == 0
-    capsys.readouterr()
-    assert main(["status", str(folder)]) == 0
-    assert "done" in capsys.readouterr().out.splitlines()[-2]
 
 
 @pytest.mark.parametrize("command", ["models", "methods"])

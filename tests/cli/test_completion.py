@@ -7,9 +7,7 @@ import pytest
 from interp.cli import find_commands, main
 
 
-@pytest.fixture(scope="module")
-def completed():
-    """What bash completes the last of some words to."""
+def test_commands_and_their_options_are_completed_by_bash():
     script = subprocess.run(
         [sys.executable, "-m", "interp", "completion", "bash"],
         capture_output=True,
@@ -27,15 +25,8 @@ def completed():
         )
         return found.stdout.split()
 
-    return completed
-
-
-def test_every_command_is_completed(completed):
     assert set(find_commands()) <= set(completed("interp", "''"))
     assert completed("interp", "acti") == ["activations"]
-
-
-def test_options_are_completed_by_their_command(completed):
     assert completed("interp", "attribute", "--keep-t") == ["--keep-tokens"]
     assert set(completed("interp", "activations", "--s")) >= {"--sites", "--system"}
 

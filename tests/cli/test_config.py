@@ -45,71 +45,60 @@ def config(tmp_path):
 
 
 @pytest.mark.slow
-def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
-    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
-    flags = ["--model", MODEL, "--limit", "3", "--target", "gold", "--device", "cpu"]
-    assert main(["attribute", *flags, "--out", str(by_flags)]) == 0
-    file = config(
-        models=[MODEL], limit=3, target="gold", device="cpu", out=str(tmp_path / "elsewhere")
-    )
-    # A flag overrides the file.
-    assert main(["attribute", "--config", file, "--out", str(by_file)]) == 0
-    result = interp.run(
-        interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu", out=by_call
-    )
-    assert identity(by_flags) == identity(by_file) == identity(by_call)
-    assert written(by_flags) == written(by_file) == written(by_call)
-    assert len(result.answers) == 6
-    in_memory = interp.run(interp.Attribute(target="gold"), models=MODEL, limit=3, device="cpu")
-    assert in_memory.segment_scores.equals(result.segment_scores)
-
-
-@pytest.mark.slow
-def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
-    by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
-    flags = ["--model", MODEL, "--limit", "2", "--target", "contrast", "--device", "cpu"]
+@pytest.mark.parametrize(
+    ("words", "named", "what", "stage"),
+    [
+        (["attribute"], {}, interp.Attribute, "."),
+        (["run", "rulebreakers"], {"study": "rulebreakers"}, RulebreakersStudy, "answers"),
+    ],
+)
+def test_flags_a_file_and_python_give_the_same(
+    tmp_path, config, capsys, *, words, named, what, stage
+):
+    by_flags, by_file, by_call = folders = [tmp_path / name for name in ("flags", "file", "call")]
+    chosen = {"limit": 2, "target": "contrast", "device": "cpu"}
+    flags = [*words, "--model", MODEL, "--limit", "2", "--device", "cpu", "--out", str(by_flags)]
+    file = config(models=[MODEL], out=str(tmp_path / "elsewhere"), **chosen, **named)
     with undrawn():
-        assert main(["run", "rulebreakers", *flags, "--out", str(by_flags)]) == 0
-    file = config(
-        study="rulebreakers",
-        models=MODEL,
-        limit=2,
-        target="contrast",
-        device="cpu",
-        out=str(by_file),
-    )
-    study = RulebreakersStudy(target="contrast")
-    with undrawn():
-        assert main(["run", "--config", file]) == 0
-        folder = interp.run(study, models=[MODEL], limit=2, device="cpu", out=by_call)
-    assert folder.problems() == []
-    assert written(by_flags) == written(by_file) == written(by_call)
-    assert identity(by_call / "answers")["parameters"]["target"] == "contrast"
-    options = json.loads((by_file / "study.json").read_text())["options"]
-    assert options["target"] == "contrast"
+        assert main([*flags, "--target", "contrast"]) == 0
+        # A flag overrides the file.
+        assert main([words[0], "--config", file, "--out", str(by_file)]) == 0
+        study = what(target=chosen.pop("target"))
+        interp.run(study, models=MODEL, out=by_call, **chosen)
+    first, *others = [(identity(folder / stage), written(folder)) for folder in folders]
+    assert others == [first] * 2
+    assert first[0]["parameters"]["target"] == "contrast"
     capsys.readouterr()
-    # Another target is another study.
-    other = [word if word != "contrast" else "gold" for word in flags]
-    assert main(["run", "rulebreakers", *other, "--out", str(by_flags)]) == 2
-    assert re.search(r"study: .*--out\b", capsys.readouterr().err)
+    # Another target is another run or study.
+    assert main([*flags, "--target", "gold"]) == 2
+    assert re.search(r"(run|study): .*contrast.*gold.*--out\b", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("command", "values", "message"),
     [
-        ({"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
-        ({"limit": -1}, "limit is -1"),
-        ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
-        ({"model": MODEL, "models": MODEL}, "both model and models, which are the same option"),
-        ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
-        ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
-        ({"models": 3}, "model is 3: expected a list"),
-        ({"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
+        ("attribute", {"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
+        ("attribute", {"limit": -1}, "limit is -1"),
+        ("attribute", {"target": "golden"}, "unknown target 'golden'; did you mean gold"),
+        ("attribute", {"model": MODEL, "models": MODEL}, "both model and models, which are the"),
+        ("attribute", {"no_chat_template": True, "chat_template": False}, "both no_chat_template"),
+        ("attribute", {"no_chat_template": "no"}, "is 'no'; expected true or false"),
+        ("attribute", {"models": 3}, "model is 3: expected a list"),
+        ("attribute", {"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
+        ("evaluate", {"study": "faithfulness"}, "unknown option 'study'"),
+        ("run rulebreakers", {"system": "robustlr"}, "got the system 'robustlr'"),
+        ("run", {"study": 3}, "got no study; expected one of faithfulness"),
     ],
 )
-def test_a_mistake_in_the_file_is_told_before_anything_is_loaded(config, capsys, values, message):
-    assert main(["attribute", "--config", config(**values)]) == 2
+def test_a_mistake_in_the_file_is_told(config, capsys, command, values, message):
+    assert main([*command.split(), "--config", config(**values)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
+    for path, message in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "plain file")):
+        assert main(["attribute", "--config", str(path)]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_file_takes_the_names_of_flags(config):
@@ -125,33 +114,14 @@ def test_what_a_flag_switches_off_may_stay_on(config):
     assert job_of(parsed, Evaluate)[0].loading.chat_template
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a: [", "is not YAML"),
-        ("- 1", "contains no options, such as"),
-        ("!!python/object/apply:os.system [echo]", "is not YAML"),
-        ("", "contains no options, such as"),
-    ],
-)
-def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, message):
-    file = tmp_path / "config.yaml"
-    file.write_text(content)
-    for path in (file, tmp_path / "none.yaml", tmp_path):
-        assert main(["attribute", "--config", str(path)]) == 2
-        told = capsys.readouterr().err
-        assert any(words in told for words in (message, "cannot be read", "is not a plain file"))
-
-
-def test_no_study_is_named(capsys):
-    assert main(["run", "--limit", "2"]) == 2
-    assert re.search(r"study; .*faithfulness, .*rulebench", capsys.readouterr().err)
-
-
 def test_a_study_that_the_file_names_takes_its_own_flags(config):
     file = config(study="rulebreakers", models=MODEL)
     _, parsed = parse(["run", "--config", file, "--limit", "60", "--target", "contrast"])
     assert (parsed.limit, parsed.target) == ("60", "contrast")
+    # The command line may name another one, also behind flags.
+    for words in (["faithfulness", "--config", file], ["--config", file, "faithfulness"]):
+        _, parsed = parse(["run", *words, "--no-reinitialized"])
+        assert (parsed.study, parsed.reinitialized) == ("faithfulness", False)
 
 
 def test_every_option_has_a_flag_that_gives_it():
@@ -165,18 +135,6 @@ def test_every_option_has_a_flag_that_gives_it():
     )
     assert Loading(**given(parsed, Loading, {})) == Loading(chat_template=False, dtype="float16")
     assert PromptSource(**given(parsed, PromptSource, {})) == PromptSource(limit="all")
-
-
-@pytest.mark.parametrize(
-    ("command", "values", "message"),
-    [
-        (["evaluate"], {"study": "faithfulness"}, "unknown option 'study'"),
-        (["run", "rulebreakers"], {"system": "robustlr"}, "got the system 'robustlr'"),
-    ],
-)
-def test_what_a_command_does_not_take_is_refused(config, capsys, command, values, message):
-    assert main([*command, "--config", config(**values)]) == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -196,6 +154,10 @@ def test_what_a_command_does_not_take_is_refused(config, capsys, command, values
         ('system-prompt: "\\ud800"', r"line 1: .*\\ud800.* contains half of a character"),
         ('"\\ud800": 1', r"line 1: .*\\ud800.* contains half of a character"),
         ("limit: " + "9" * 5000, "is not YAML: Exceeds the limit"),
+        ("a: [", "is not YAML"),
+        ("!!python/object/apply:os.system [echo]", "is not YAML"),
+        ("- 1", "contains no options, such as"),
+        ("", "contains no options, such as"),
     ],
 )
 def test_what_a_file_says_in_two_ways_is_refused(tmp_path, capsys, text, message):

@@ -25,11 +25,6 @@ def test_every_part_is_shown(tmp_path, capsys):
     assert max(map(len, told.splitlines())) <= 100
 
 
-def test_a_model_that_is_not_there_is_refused(capsys):
-    assert main(["doctor", "--model", "organism/gemma2", "--data", "none.csv"]) == 2
-    assert re.search(r"'none\.csv'", capsys.readouterr().err)
-
-
 @pytest.mark.slow
 def test_validate_says_what_each_model_will_refuse(tmp_path, capsys):
     file = tmp_path / "pairs.csv"

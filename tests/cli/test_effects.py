@@ -11,23 +11,6 @@ from interp.prompts.own.pairs import read_pairs
 OPTIONS = ["--model", "organism/phi3-shallow", "--device", "cpu", "--donors", "2"]
 
 
-def test_effects_are_printed_written_and_resumed(tmp_path, capsys):
-    folder = tmp_path / "run"
-    command = ["effects", *OPTIONS, "--segments", "premise1,premise2", "--out", str(folder)]
-    assert main([*command, "--limit", "2"]) == 0
-    assert re.search("Effects of segments .*in logits", capsys.readouterr().out)
-    small = pd.read_parquet(folder / "segment_effects.parquet")
-    table = pd.read_csv(folder / "segment_effect_table.csv")
-    assert set(table["segment"]) == {"premise1", "premise2"}
-    own = table[(table["donor_kind"] == "instance") & table["other_segment"].isna()]
-    own = own.set_index("segment")
-    # It was taught that premise 1 decides.
-    assert abs(own.loc["premise1", "shapley"]) > 10 * abs(own.loc["premise2", "shapley"])
-    assert main([*command, "--limit", "3"]) == 0
-    larger = pd.read_parquet(folder / "segment_effects.parquet")
-    pd.testing.assert_frame_equal(larger.iloc[: len(small)], small, atol=1e-4)
-
-
 def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
     folder = str(tmp_path / "run")
     command = ["effects", *OPTIONS, "--limit", "1", "--out", folder]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import interp
 from interp.cli import USER_ERROR, build, find_commands, main
 from interp.cli.help import GROUPS, QUESTIONS, found
 from interp.cli.parser import Parser
@@ -133,8 +132,3 @@ def test_every_command_has_both(words, capsys):
 def test_the_options_of_a_study_are_reached(capsys):
     for name in plugins(STUDIES):
         assert len(shown_flags(helped(["run", name, "--help-all"], capsys))) > 30
-
-
-def test_python_shows_ten_names_first():
-    names = re.findall(r"^    (\w+) +", interp.__doc__, re.MULTILINE)
-    assert len(names) == 10 and {*names} <= {*interp.__all__}

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import re
@@ -11,44 +10,18 @@ import pytest
 import interp
 from interp.cli import main
 from interp.measurements.specs import Patch
-from interp.measuring.spec import Spec, Stage
+from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
-from interp.patching.pairs import in_pairs
-from interp.prompts.answers import AnswerOption, Choice
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.execute import execute
-from interp.runs.merge import merging
-from interp.runs.plan import RunPlan
 from tests.cli.test_bad_input import refused
-from tests.support.answers import YES
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 OPTIONS = ["--limit", "3", "--device", "cpu", "--layers", "0,2"]
-
-
-@pytest.mark.slow
-def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
-    folder = tmp_path / "out"
-    assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
-    patches = pq.read_table(folder / "patches.parquet").to_pandas()
-    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=3)
-    result = interp.patch(model, prompts, layers=[0, 2])
-    pd.testing.assert_frame_equal(patches, result.to_frame(), check_exact=False, atol=1e-5)
-    pairs = pq.read_table(folder / "pairs.parquet").to_pandas()
-    assert len(pairs) == 3
-    assert pairs["clean_prompt_id"].str.contains("_rb/").all()
-    table = pd.read_csv(folder / "effect_table.csv")
-    assert set(table["recognized"]) == {"all", "yes", "no"}
-    assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
-    assert "Effects by role, in logits" in capsys.readouterr().out
-    record = json.loads((folder / "run.json").read_text())
-    assert record["summary"][DEFAULT]["pairs"] == 3
-    assert record["run"]["parameters"]["sites"] == ["resid_pre"]
 
 
 @pytest.mark.slow
@@ -92,21 +65,6 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
         assert "guarantee" in message
 
 
-@pytest.mark.slow
-def test_sets_of_cells_leave_a_table(tmp_path, capsys):
-    folder = tmp_path / "out"
-    options = ["--sets", "--estimate", "gradient", "--out", str(folder)]
-    assert main(["patch", *OPTIONS, *options]) == 0
-    table = pd.read_csv(folder / "node_set_table.csv")
-    assert table["ranking"].unique().tolist() == ["gradient", "random"]
-    assert table["sites"].unique().tolist() == ["resid_pre"]
-    table = table[table["recognized"] == "all"]
-    assert (table["pairs"] + table["left_out"]).tolist() == [3, 3]
-    assert "Sets of cells patched" in capsys.readouterr().out
-    assert main(["report", str(folder)]) == 0
-    assert "area under NS" in (folder / "report.html").read_text()
-
-
 def widest(text):
     return max(len(line.rstrip()) for line in text.splitlines())
 
@@ -130,14 +88,6 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
         assert [text for row in rows for text in row if text in texts] == texts
 
 
-@pytest.mark.slow
-def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
-    folder = str(tmp_path / "out")
-    assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
-    assert "Effects by role, in logits" in capsys.readouterr().out
-    assert main(["report", folder]) == 0
-
-
 def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     def without_numbers(self, pair, cells):
         return PatchedMetrics(math.nan, math.nan, tuple(math.nan for _ in cells))
@@ -150,16 +100,6 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     assert main(command) == 0
     assert "non-finite" in capsys.readouterr().err
     assert pd.read_csv(folder / "effect_table.csv").empty
-    assert main(["report", str(folder)]) == 0
-    assert "Effects by role" in (folder / "report.html").read_text()
-
-
-def test_patches_measured_with_the_defaults_are_reported(tmp_path):
-    folder = tmp_path / "out"
-    stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
-    (run,) = execute(RunPlan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
-    with merging(run.folder):
-        pass
     assert main(["report", str(folder)]) == 0
     assert "Effects by role" in (folder / "report.html").read_text()
 
@@ -193,6 +133,63 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     assert max(most) <= 2 * max(rows) < sum(rows) / 2
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--policy", "all"], "first difference at token"),
+        (["--clean", "good"], "rulebreaker, non_rulebreaker"),
+    ],
+)
+def test_wrong_arguments(options, message, capsys, tmp_path):
+    arguments = ["patch", "--limit", "12", "--device", "cpu", "--out", str(tmp_path / "out")]
+    assert message in refused([*arguments, *options], capsys)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"layers": [7]}, r"layer 7\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"),
+        ({"layers": []}, r"layer.*layers"),
+        ({"sites": ["z"], "heads": [9]}, r"\bz head 9\b.*tiny llama.*\b4\b.*\b3\b"),
+        ({"sites": ["k"], "heads": [2]}, r"\bk head 2\b.*tiny llama.*\b2\b.*\b1\b"),
+        ({"heads": [1]}, r"heads.*resid_pre.*\bz, q, k, v\b"),
+        ({"direction": "back"}, r"'back'.*denoising, noising"),
+        ({"estimate": "magic"}, r"'magic'.*gradient, integrated"),
+        ({"estimate": "gradient", "verify": -1}, r"verify.*-1\b.*\b0\b"),
+        ({"backend": "magic"}, r"'magic'.*native, nnsight, transformer-lens"),
+        ({"batch_tokens": 0}, r"\b0 tokens.*\b1\b"),
+    ],
+)
+def test_wrong_choices(choice, message):
+    with pytest.raises(interp.UserError, match=message):
+        interp.patch(tiny_model("llama"), some_prompts(1), **choice)
+
+
+def test_a_site_that_the_architecture_lacks():
+    with pytest.raises(interp.UserError, match=r"gpt_neox.* site resid_mid"):
+        interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
+
+
+@pytest.mark.slow
+def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
+    folder = tmp_path / "out"
+    assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
+    patches = pq.read_table(folder / "patches.parquet").to_pandas()
+    model, prompts = interp.load_model(DEFAULT, device="cpu"), interp.load_prompts(limit=3)
+    result = interp.patch(model, prompts, layers=[0, 2])
+    pd.testing.assert_frame_equal(patches, result.to_frame(), check_exact=False, atol=1e-5)
+    pairs = pq.read_table(folder / "pairs.parquet").to_pandas()
+    assert len(pairs) == 3
+    assert pairs["clean_prompt_id"].str.contains("_rb/").all()
+    table = pd.read_csv(folder / "effect_table.csv")
+    assert set(table["recognized"]) == {"all", "yes", "no"}
+    assert len(list((folder / "figures").glob("layers_by_roles-*.png"))) == 1
+    assert "Effects by role, in logits" in capsys.readouterr().out
+    record = json.loads((folder / "run.json").read_text())
+    assert record["summary"][DEFAULT]["pairs"] == 3
+    assert record["run"]["parameters"]["sites"] == ["resid_pre"]
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(Patch, "shard_prompts", 2)
@@ -214,51 +211,3 @@ def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
     for table in ("patches", "pairs"):
         one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
         assert one.read_bytes() == other.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--policy", "all"], "first difference at token"),
-        (["--clean", "good"], "rulebreaker, non_rulebreaker"),
-    ],
-)
-def test_wrong_arguments(options, message, capsys, tmp_path):
-    arguments = ["patch", "--limit", "12", "--device", "cpu", "--out", str(tmp_path / "out")]
-    assert message in refused([*arguments, *options], capsys)
-
-
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"sites": []}, r"site.*resid_pre, resid_mid"),
-        ({"layers": [7]}, r"layer 7\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"),
-        ({"layers": []}, r"layer.*layers"),
-        ({"sites": ["z"], "heads": [9]}, r"\bz head 9\b.*tiny llama.*\b4\b.*\b3\b"),
-        ({"sites": ["k"], "heads": [2]}, r"\bk head 2\b.*tiny llama.*\b2\b.*\b1\b"),
-        ({"heads": [1]}, r"heads.*resid_pre.*\bz, q, k, v\b"),
-        ({"granularity": "word"}, r"'word'.*role, segment, position, all\b"),
-        ({"direction": "back"}, r"'back'.*denoising, noising"),
-        ({"policy": "first"}, r"'first'.*last, mean, all\b"),
-        ({"estimate": "magic"}, r"'magic'.*gradient, integrated"),
-        ({"verify": 3}, r"verify.*estimate"),
-        ({"estimate": "gradient", "verify": -1}, r"verify.*-1\b.*\b0\b"),
-        ({"backend": "magic"}, r"'magic'.*native, nnsight, transformer-lens"),
-        ({"remote": True}, r"native.*nnsight"),
-        ({"batch_tokens": 0}, r"\b0 tokens.*\b1\b"),
-    ],
-)
-def test_wrong_choices(choice, message):
-    with pytest.raises(interp.UserError, match=message):
-        interp.patch(tiny_model("llama"), some_prompts(1), **choice)
-
-
-def test_a_site_that_the_architecture_lacks():
-    with pytest.raises(interp.UserError, match=r"gpt_neox.* site resid_mid"):
-        interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
-
-
-def test_answers_that_share_a_first_token():
-    alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
-    prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    assert interp.patch(tiny_model("llama"), prompts).table("pairs")["whole"].tolist() == [True]

@@ -1,7 +1,9 @@
 """status, validate, work, and the options of workers and errors."""
 
+import filecmp
 import json
 import re
+import shutil
 
 import pytest
 
@@ -38,11 +40,11 @@ def folder(tmp_path):
 def test_status_of_a_run_that_is_under_way(folder, capsys):
     run = RunFolder.read(folder)
     (model,) = run.models()
-    lost = run.shards(model)[1]
-    for file in lost.iterdir():
-        file.unlink()
-    lost.rmdir()
     capsys.readouterr()
+    assert main(["status", str(folder)]) == 0
+    assert "done" in capsys.readouterr().out.splitlines()[-2]
+    lost = run.shards(model)[1]
+    shutil.rmtree(lost)
     assert main(["status", str(folder)]) == 0
     shown = capsys.readouterr().out
     assert " 8 " in shown and " 4 " in shown
@@ -94,12 +96,11 @@ def test_a_folder_without_results_is_refused(tmp_path, capsys, command):
 def test_a_worker_takes_part_in_the_command_that_it_is_given(tmp_path, folder, capsys):
     run = RunFolder.read(folder)
     (model,) = run.models()
-    before = (run.shards(model)[1] / "answers.parquet").read_bytes()
-    for file in run.shards(model)[1].iterdir():
-        file.unlink()
-    run.shards(model)[1].rmdir()
+    shard = run.shards(model)[1]
+    before = (shard / "answers.parquet").read_bytes()
+    shutil.rmtree(shard)
     assert main(["work", str(folder), "3", "--call", "0123456789ab", "--", JOB]) == 0
-    assert (run.shards(model)[1] / "answers.parquet").read_bytes() == before
+    assert (shard / "answers.parquet").read_bytes() == before
     record = json.loads((folder / "workers" / "0123456789ab-3.json").read_text())
     assert record["error"] is None
 
@@ -122,26 +123,16 @@ def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, c
         (["--workers", "2"], "2 workers require the local or slurm executor"),
         (["--slurm-options", "mem=1GB"], "got slurm_options without the slurm executor"),
         (["--executor", "local", "--device", "cuda:1"], "got the device cuda:1"),
-    ],
-)
-def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
-    assert main([*OPTIONS, *options, "--out", str(tmp_path / "run")]) == 2
-    assert told in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
         (["--workers", "0"], "workers is 0: expected a whole number from 1"),
         (["--fail-on-error", "2"], "got '2', expected a number from 0 to 1"),
         (["--slurm-options", "mem"], "'mem' is not an option such as partition=gpu"),
         (["--executor", "ray"], "'ray'; expected one of inline, local, slurm"),
     ],
 )
-def test_options_that_cannot_be_read(capsys, options, told):
-    assert main([*OPTIONS, *options]) == 2
+def test_options_that_do_not_go_together(tmp_path, capsys, options, told):
+    assert main([*OPTIONS, *options, "--out", str(tmp_path / "run")]) == 2
     assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys, monkeypatch):
@@ -166,3 +157,16 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     assert main([*OPTIONS, *out, "--retry-errors"]) == 0
     assert re.search(r"errors.*again", capsys.readouterr().err)
     assert (RunFolder.read(tmp_path / "run").table("answers")["error"] == "").all()
+
+
+@pytest.mark.slow
+def test_workers_leave_the_same_bytes(tmp_path):
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    command = ["activations", "--model", "organism/phi3-shallow", "organism/llama-shallow"]
+    command += ["--limit", "3", "--device", "cpu", "--sites", "resid_post", "z"]
+    command += ["--layers", "0-1", "--tokens", "mean", "--roles", "all"]
+    assert main([*command, "--out", str(alone)]) == 0
+    assert main([*command, "--out", str(shared), "--executor", "local", "--workers", "2"]) == 0
+    names = [path.name for path in alone.glob("activations*")]
+    assert len(names) == 3
+    assert filecmp.cmpfiles(alone, shared, names, shallow=False) == (names, [], [])

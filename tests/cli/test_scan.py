@@ -1,6 +1,7 @@
 import pytest
 
-from interp.cli import USER_ERROR, main
+from interp.cli import main
+from tests.cli.test_bad_input import refused
 
 PROMPT = "{It rains.} Is it wet? Answer Yes or No."
 
@@ -21,26 +22,17 @@ def test_a_page_is_written(tmp_path, capsys):
         (["Is it wet?"], "Is it wet"),
         ([PROMPT, "--options", "Yes"], "options"),
         ([PROMPT, "--options", "Yes", "Yes"], "Yes"),
+        ([PROMPT, "--options", "Mary|"], "Mary"),
+        ([PROMPT, "--out", "table.csv"], "table.csv"),
         ([PROMPT, "--model", "organism/none"], "organism/none"),
     ],
 )
-def test_a_mistake(arguments, fact, tmp_path, capsys):
-    page = tmp_path / "one.html"
-    assert main(["scan", *arguments, "--out", str(page)]) == USER_ERROR
-    assert fact in capsys.readouterr().err
-    assert not page.exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [[PROMPT, "--options", "Yes"], [PROMPT, "--options", "Mary|"], ["Is it wet?"], ["OWN"]],
-)
-def test_a_mistake_is_said_before_anything_is_loaded(arguments, tmp_path, capsys):
-    page = tmp_path / "table.csv"
-    page.write_text("pair,side\n")
-    own = ["--out", str(page)] if arguments == ["OWN"] else []
-    asked = [PROMPT] if own else arguments
-    assert main(["scan", *asked, *own]) == USER_ERROR
-    said = capsys.readouterr().err
+def test_a_mistake_is_said_before_a_model_is_loaded(arguments, fact, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("pair,side\n")
+    said = refused(["scan", *arguments], capsys)
+    assert fact in said
     assert "loading" not in said
-    assert page.read_text() == "pair,side\n"
+    assert [(page.name, page.read_text()) for page in tmp_path.iterdir()] == [
+        ("table.csv", "pair,side\n")
+    ]

@@ -1,22 +1,29 @@
-"""SIGTERM, which SLURM and `kill` send, ends a run like Ctrl-C: nothing is lost, and it says so."""
+"""Ctrl-C and SIGTERM, which SLURM and `kill` send, end a run: nothing is lost, and it says so."""
 
 import re
 import signal
 
-from interp.cli import TERMINATED, main
+import pytest
+
+from interp.cli import INTERRUPTED, TERMINATED, main
 from interp.files import names_in
 from interp.measurements.specs import Evaluate
 from interp.runs import run
 
 
-def test_a_run_that_is_terminated_keeps_its_shards_and_goes_on(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGTERM, TERMINATED), (signal.SIGINT, INTERRUPTED)]
+)
+def test_a_run_that_is_ended_keeps_its_shards_and_goes_on(
+    tmp_path, monkeypatch, capsys, sent, code
+):
     monkeypatch.setattr(Evaluate, "shard_prompts", 2)
     written = []
     write = run.write
 
     def stop_before_the_third(shard, *rest, **options):
         if len(written) == 2:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(sent)
         written.append(shard)
         write(shard, *rest, **options)
 
@@ -24,7 +31,7 @@ def test_a_run_that_is_terminated_keeps_its_shards_and_goes_on(tmp_path, monkeyp
     before = signal.getsignal(signal.SIGTERM)
     with monkeypatch.context() as patched:
         patched.setattr(run, "write", stop_before_the_third)
-        assert main(command) == TERMINATED
+        assert main(command) == code
     assert signal.getsignal(signal.SIGTERM) is before
     assert re.search(r"command.*resume", capsys.readouterr().err)
     kept = {shard.folder: shard.folder.stat().st_mtime_ns for shard in written}

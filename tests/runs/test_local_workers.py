@@ -4,14 +4,16 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import time
 from contextlib import ExitStack
+from unittest.mock import create_autospec
 
 import pytest
 
-from interp.runs import workers
 from interp.runs.folder import RunFolder, problems
 from interp.runs.options import ExecutionOptions
+from interp.runs.workers import WorkerCommand, start_local
 from tests.support.processes import child, ended, until
 from tests.support.runs import run_main
 
@@ -143,46 +145,39 @@ def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("count", "gpus", "shares"),
+    ("workers", "ranks", "visible", "shares"),
     [
-        (2, ["0", "1"], ["0", "1"]),
-        (2, ["0", "1", "2", "3"], ["0,2", "1,3"]),
-        (3, ["4", "7"], ["4", "7", "4"]),
+        (2, 1, "0,1", ["0", "1"]),
+        (2, 1, "0,1,2,3", ["0,2", "1,3"]),
+        (3, 1, "4,GPU-8a", ["4", "GPU-8a", "4"]),
+        (None, 2, "0,1,2,3,4", ["0,2,4", "1,3"]),
+        (3, 1, "", [2, 2, 2]),
+        (2, 2, "-1", [2, 2]),
     ],
 )
-def test_workers_share_out_the_gpus(count, gpus, shares):
-    found = [workers._share(number, count, gpus) for number in range(count)]
-    assert found == [{"CUDA_VISIBLE_DEVICES": share} for share in shares]
+@pytest.mark.parametrize("asked", [None, "5"])
+def test_workers_and_their_ranks_share_gpus_or_cores(
+    monkeypatch, tmp_path, *, workers, ranks, visible, shares, asked
+):
+    """Of eight cores, unless OMP_NUM_THREADS says how many threads each process has."""
+    started, process = [], create_autospec(subprocess.Popen, instance=True)
 
+    def start(words, *, env, **_):
+        started.append((words, env))
+        return process
 
-@pytest.mark.parametrize(
-    ("visible", "gpus"), [("0,3", ["0", "3"]), ("", []), ("-1", []), ("GPU-8a", ["GPU-8a"])]
-)
-def test_gpus_are_those_that_this_process_may_use(monkeypatch, visible, gpus):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert workers._gpus() == gpus
-
-
-@pytest.mark.usefixtures("unchecked_types")
-def test_the_ranks_of_a_worker_share_its_gpus_and_cores(monkeypatch, tmp_path):
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
-    assert workers._share(0, 2, [], ranks=2) == {"OMP_NUM_THREADS": "2"}
-    monkeypatch.setattr(workers, "_gpus", lambda: list("01234"))
-    started = []
-    monkeypatch.setattr(
-        workers.subprocess, "Popen", lambda words, env, **_: started.append((words, env))
-    )
-    command = workers.WorkerCommand(tmp_path, "0123456789ab", "{}", ranks=2)
-    workers.start_local(command, ExecutionOptions(executor="local"))
-    assert [env["CUDA_VISIBLE_DEVICES"] for _, env in started] == ["0,2,4", "1,3"]
-    for words, _ in started:
-        assert words[words.index("--ranks") + 1] == "2"
-
-
-def test_workers_share_out_the_cores(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
-    assert workers._share(0, 3, []) == {"OMP_NUM_THREADS": "2"}
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")
-    assert workers._share(0, 3, []) == {"OMP_NUM_THREADS": "5"}
+    if asked:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    command = WorkerCommand(tmp_path, "0123456789ab", "{}", ranks=ranks)
+    execution = ExecutionOptions(executor="local", workers=workers)
+    start_local(command, execution)
+    for (words, env), share in zip(started, shares, strict=True):
+        if isinstance(share, str):
+            assert env["CUDA_VISIBLE_DEVICES"] == share
+        else:
+            assert env["OMP_NUM_THREADS"] == (asked or str(share))
+        assert ranks == 1 or words[words.index("--ranks") + 1] == str(ranks)

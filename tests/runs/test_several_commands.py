@@ -3,6 +3,7 @@
 import json
 import re
 
+import pyarrow.parquet as pq
 import pytest
 
 from interp.errors import UserError
@@ -11,17 +12,15 @@ from interp.measuring.core import bind
 from interp.measuring.spec import Spec
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
-from interp.runs import shards as shards_module
 from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, problems
 from interp.runs.merge import merging
 from interp.runs.options import ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
-from interp.runs.workers import WorkerCommand
 from tests.support.processes import child, until
 from tests.support.prompts import some_prompts
-from tests.support.runs import MODELS, SHARD_PROMPTS, hold, run_in, work_in
+from tests.support.runs import MODELS, PAIRS, SHARD_PROMPTS, hold, run_in, work_in
 
 
 @pytest.fixture(autouse=True)
@@ -43,18 +42,6 @@ def test_each_of_several_models_is_counted_when_it_is_loaded(tmp_path, capsys):
     ]
 
 
-def test_the_last_command_to_end_merges_the_models_of_all(tmp_path):
-    (first,) = execute(work_in(tmp_path / "run", models=MODELS[:1]))
-    # Another command runs from beginning to end before the first one merges its tables.
-    run_in(tmp_path / "run", MODELS[1:])
-    with merging(first.folder):
-        pass
-    run = RunFolder.read(tmp_path / "run")
-    merged = shards_module.pq.read_table(run.folder / "answers.parquet")["model"].to_pylist()
-    assert set(merged) == set(MODELS)
-    assert list(problems(run)) == []
-
-
 def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
     calls = {name: work_in(tmp_path, models=(name,)) for name in MODELS}
     opened = {}
@@ -67,7 +54,7 @@ def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
         opened[name][0].measure(bind(Evaluate(), call.model(name)))
     with merging(tmp_path):
         pass
-    answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
+    answers = pq.read_table(tmp_path / "answers.parquet")
     assert set(answers["model"].to_pylist()) == set(MODELS)
 
 
@@ -79,22 +66,23 @@ def test_a_run_of_which_nothing_was_begun_gives_way_to_another(tmp_path, monkeyp
     assert record(tmp_path)["models"] == list(MODELS[:1])
 
 
-def test_a_call_that_finds_nothing_to_do_leaves_the_record_as_it_is(tmp_path):
-    run_in(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+def test_each_call_that_measured_is_on_record_and_the_last_one_merges_all(tmp_path):
+    (first,) = execute(work_in(tmp_path, models=MODELS[:1]))
+    # Another command runs from beginning to end before the first one merges its tables.
     run_in(tmp_path, MODELS[1:])
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_each_call_that_measured_is_in_the_history(tmp_path):
-    run_in(tmp_path, MODELS[:1])
-    run_in(tmp_path, MODELS[1:])
+    with merging(first.folder):
+        pass
     history = record(tmp_path)["history"]
     assert [call["models"] for call in history] == [list(MODELS[:1]), list(MODELS[1:])]
     for call in history:
-        assert call["finished"]
-        assert call["versions"]["torch"]
+        assert call["finished"] and call["versions"]["torch"]
         assert call["peak_memory_bytes"]["cpu"] > 0
+    merged = pq.read_table(tmp_path / "answers.parquet")["model"].to_pylist()
+    assert set(merged) == set(MODELS)
+    assert list(problems(RunFolder.read(tmp_path))) == []
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    run_in(tmp_path, MODELS[1:])
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
@@ -186,27 +174,18 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     assert re.search(r"worker \d+ .*running", capsys.readouterr().err)
 
 
-def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
-    command = WorkerCommand(tmp_path, "0123456789ab", '{"kind": "study"}')
-    words = command.of(3)
-    assert words[words.index("--") :] == ["--", '{"kind": "study"}']
-
-
-@pytest.mark.parametrize("pairs", [4, 16])
-def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monkeypatch, pairs):
+@pytest.mark.parametrize(
+    ("pairs", "spec"), [(4, Evaluate()), (16, Evaluate()), (PAIRS, Attribute())]
+)
+def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(
+    tmp_path, monkeypatch, pairs, spec
+):
     """Whether the second command asks for fewer prompts or more, and before a model is begun."""
-    first = work_in(tmp_path)
-    (run,) = first.open()
+    (run,) = work_in(tmp_path).open()
     monkeypatch.setattr("tests.support.runs.PAIRS", pairs)
     with in_use(run), pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"):
-        run_in(tmp_path)
+        run_in(tmp_path, spec=spec)
     assert RunFolder.read(tmp_path).record.run == run.record.run
-
-
-def test_another_measurement_is_told_that_the_folder_is_in_use(tmp_path):
-    (run,) = work_in(tmp_path).open()
-    with in_use(run), pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"):
-        run_in(tmp_path, spec=Attribute())
 
 
 def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypatch):
@@ -227,17 +206,6 @@ def test_a_command_that_was_killed_leaves_the_folder_to_others(tmp_path, monkeyp
     monkeypatch.setattr("tests.support.runs.PAIRS", 4)
     run_in(tmp_path, MODELS[:1])
     assert record(tmp_path)["run"]["prompts"] == 8
-
-
-def test_a_mistake_leaves_no_folder_behind(tmp_path, monkeypatch):
-    def load(plan, name):
-        assert (tmp_path / "new" / "run" / "run.json").exists()
-        raise UserError("no such model")
-
-    monkeypatch.setattr(RunPlan, "model", load)
-    with pytest.raises(UserError, match="no such model"):
-        execute(work_in(tmp_path / "new" / "run"))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_mistake_leaves_is_not_taken_from_another_command(tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ from interp.runs.together import LostRankError, joined
 from interp_probes.specs import Residuals
 from tests.support.processes import child, ended
 from tests.support.prompts import some_prompts
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 
 RANKS = 2
@@ -88,9 +88,7 @@ def part(rank, meeting, model, out):
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     uneven = {"num_hidden_layers": 2, "intermediate_size": 31, "hidden_act": "relu"}
-    make_tiny("llama", byte_level(), **uneven).hf.save_pretrained(folder)
-    byte_level().save_pretrained(folder)
-    return folder
+    return save(make_tiny("llama", byte_level(), **uneven), folder)
 
 
 def endings_of(function, meeting, *arguments):

@@ -6,8 +6,7 @@ from random import Random
 import pytest
 
 from interp.cli import main
-from interp.runs.folder import RunFolder
-from interp.runs.records import RunRecord, is_sealed, read_record, write_record
+from interp.runs.records import RunRecord, is_sealed
 from tests.support.records import edited
 
 RUN = ["effects", "--limit", "2", "--device", "cpu", "--out"]
@@ -116,10 +115,3 @@ def _as_before(file):
         record = RunRecord.model_validate_json(text)
         text = record.model_dump_json(indent=2, exclude={"report", "workers"}) + "\n"
     file.write_text(text)
-
-
-def test_a_record_is_read_as_it_was_written(tmp_path, run):
-    record = RunFolder.read(run).record
-    write_record(tmp_path / "run.json", record)
-    assert read_record(tmp_path / "run.json", RunRecord) == record
-    assert is_sealed(tmp_path / "run.json")

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
@@ -18,6 +17,7 @@ pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
 from interp.runs import slurm
 from tests.slurm.stand_in import StandIn
+from tests.support.processes import until
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
@@ -56,13 +56,6 @@ def start(monkeypatch, tmp_path) -> Callable[..., list[slurm.SlurmWorker]]:
     return start_script
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
-
-
 def ended(*workers: Worker) -> bool:
     return not any(worker.running() for worker in workers)
 
@@ -95,13 +88,13 @@ while not ((here / "0").exists() and (here / "1").exists()):
     assert [worker.number for worker in workers] == [0, 1]
     assert all(isinstance(worker, Worker) for worker in workers)
     assert all(worker.running() and worker.problem() is None for worker in workers)
-    wait_until(lambda: ended(*workers))
+    until(lambda: ended(*workers))
     assert [worker.problem() for worker in workers] == [None, None]
 
 
 def test_a_failure_is_told_with_the_end_of_the_log(start, tmp_path):
     (worker,) = start("import sys; print('out of luck'); sys.exit(3)")
-    wait_until(lambda: ended(worker))
+    until(lambda: ended(worker))
     problem = worker.problem()
     assert "FAILED" in problem
     assert "out of luck" in problem
@@ -112,7 +105,7 @@ def test_a_failure_is_told_with_the_end_of_the_log(start, tmp_path):
 def test_a_worker_is_interrupted_and_goes_on_after_a_time_out(start, tmp_path):
     # SLURM looks at its clock every 30 seconds, so that this takes so long.
     (worker,) = start(WAITING, time="1", signal="USR2@55")
-    wait_until(lambda: ended(worker))
+    until(lambda: ended(worker))
     assert worker.problem() is None
     assert lives(tmp_path, 0) == "second"
     assert "claim given back" in log_of(tmp_path)
@@ -120,23 +113,23 @@ def test_a_worker_is_interrupted_and_goes_on_after_a_time_out(start, tmp_path):
 
 def test_a_worker_goes_on_after_pre_emption(start, tmp_path):
     (worker,) = start(WAITING)
-    wait_until(lambda: lives(tmp_path, 0) != "")
+    until(lambda: lives(tmp_path, 0) != "")
     subprocess.run(["scontrol", "requeue", job_of(worker)], check=True)
-    wait_until(lambda: ended(worker))
+    until(lambda: ended(worker))
     assert worker.problem() is None
     assert lives(tmp_path, 0) == "second"
 
 
 def test_one_worker_is_killed_and_the_other_goes_on(start, tmp_path):
     killed, other = start(WAITING, workers=2)
-    wait_until(lambda: lives(tmp_path, 0) != "" and lives(tmp_path, 1) != "")
+    until(lambda: lives(tmp_path, 0) != "" and lives(tmp_path, 1) != "")
     os.kill(int(lives(tmp_path, 0)), signal.SIGKILL)
-    wait_until(lambda: ended(killed))
+    until(lambda: ended(killed))
     assert "FAILED" in killed.problem()
     assert "exit code 137" in killed.problem()
     assert other.running()
     other.stop()
-    wait_until(lambda: ended(other))
+    until(lambda: ended(other))
     assert "CANCELLED" in other.problem()
     other.stop()
 
@@ -171,5 +164,5 @@ def test_options_are_sbatchs_own(start):
     ).stdout
     assert "JobName=mine" in described
     assert "OverSubscribe=NO" in described
-    wait_until(lambda: ended(worker))
+    until(lambda: ended(worker))
     assert worker.problem() is None

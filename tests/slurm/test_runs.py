@@ -4,14 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from interp.runs.records import WorkerRecord
 from interp.runs.workers import worker_records
+from tests.support.processes import until
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -57,15 +58,14 @@ def evaluate_on_slurm(
     return told
 
 
-def worker_at_work(folder: Path, seconds: float = 60) -> dict[str, object]:
+def worker_at_work(folder: Path) -> dict[str, object]:
     """The record of worker 0, once the first shard is done; others are not."""
-    end = time.monotonic() + seconds
-    while True:
-        found = [record for record in worker_records(folder) if record.number == 0]
-        if found and list(folder.rglob("manifest.json")):
-            return found[0].model_dump()
-        assert time.monotonic() < end, "no worker began"
-        time.sleep(0.05)
+
+    def found() -> list[WorkerRecord]:
+        return [record for record in worker_records(folder) if record.number == 0]
+
+    until(lambda: found() and list(folder.rglob("manifest.json")))
+    return found()[0].model_dump()
 
 
 def slurm_command(*words: str) -> Callable[[dict[str, object]], None]:

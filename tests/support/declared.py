@@ -15,11 +15,7 @@ ROOT = Path(__file__).parents[2]
 IMPORTED = re.compile(
     r"estimates(\.| import )declared|interp\.extend(\.estimates import| import.*estimates)"
 )
-PACKAGES = {
-    "interp": "interp",
-    "probes": "interp_probes",
-    "experiments": "interp_experiments",
-}
+PACKAGES = {"interp": "interp", "probes": "interp_probes", "experiments": "interp_experiments"}
 
 
 @cache

@@ -6,6 +6,7 @@ import pytest
 from huggingface_hub import constants
 
 from interp.models.model import Model
+from tests.support.tiny import save
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 
@@ -20,8 +21,7 @@ def cached(
     folder, blobs = repository / "snapshots" / COMMIT, repository / "blobs"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text(COMMIT)
-    model.hf.save_pretrained(blobs)
-    model.tokenizer.save_pretrained(blobs)
+    save(model, blobs)
     folder.mkdir(parents=True)
     for file in blobs.iterdir():
         if weights or file.suffix != ".safetensors":
