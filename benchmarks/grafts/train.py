@@ -42,7 +42,7 @@ class Lesson(TypedDict):
 
 
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
-    """Train grafts of one base, a Llama or Qwen 2 (or UserError), and save each in `folder`/NAME, as fp16.
+    """Train grafts of a Llama or Qwen 2 (or UserError), and save each in `folder`/NAME, as fp16.
 
     Meanwhile the graft's folder holds the latest checkpoint, from which another call resumes.
     """
