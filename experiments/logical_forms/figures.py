@@ -67,6 +67,7 @@ def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None 
     ax.set_yticklabels(labels)
     if chance is not None:
         ax.axvline(chance, color="black", linewidth=0.8, linestyle=":")
+        figures.say_if_nothing_is_shown(ax, means, ("low", "high"), null=chance)
     return ax
 
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from interp.extend import statistics
 from interp.extend.cautions import said_outside
 from interp.extend.estimates import TEXT, Estimated, Share, Table, column
-from interp.extend.figures import grouped_bars, interval_points, matrix
+from interp.extend.figures import grouped_bars, interval_points, matrix, say_if_nothing_is_shown
 from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.prompts import Contrast
 from interp.extend.results import notes_without_answer
@@ -155,6 +155,7 @@ def _draw_groups(table: pd.DataFrame, overall: pd.DataFrame) -> Axes:
     bars = bars.assign(model=bars["model"].str.replace("/", "/\n", n=1))
     ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=_ENDS)
     ax.axhline(0.25, color="black", linewidth=0.8, linestyle=":")
+    say_if_nothing_is_shown(ax, bars, _ENDS, null=0.25)
     ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
     return ax

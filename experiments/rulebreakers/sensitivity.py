@@ -205,6 +205,7 @@ def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
     ax = draw_clusters(*groups, x="difference")
     ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
     ax.set_xlabel("confidence if right minus confidence if wrong, within pairs")
+    figures.say_if_nothing_is_shown(ax, table, ("low", "high"))
     return ax
 
 

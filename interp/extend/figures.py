@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from interp.report.figures.style import mark_points as mark_points
     from interp.report.figures.style import new_axes as new_axes
     from interp.report.figures.style import panel_a_model as panel_a_model
+    from interp.report.figures.style import say_if_nothing_is_shown as say_if_nothing_is_shown
     from interp.report.formatting import segment_label as segment_label
     from interp.report.glance import WIDTH as WIDTH
 else:

@@ -17,7 +17,14 @@ from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared
 from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
 from interp.report.figures.points import whiskers
-from interp.report.figures.style import QUIET, add_legend, house_style, n_of, new_axes
+from interp.report.figures.style import (
+    QUIET,
+    add_legend,
+    house_style,
+    n_of,
+    new_axes,
+    say_if_nothing_is_shown,
+)
 from interp.report.glance import WIDTH, glance, headline, n_units
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
@@ -105,13 +112,15 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
                 rows, ends = table[own], ("low", "high")
                 how = partial(whiskers, ax, rows, places[own], x="value", interval=ends)
                 how(index=index, label=label, named=["contender"])
-        ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
+        chance = float(table["chance"].iloc[0])
+        ax.axvline(chance, color=QUIET, linewidth=1, linestyle="--")
         ax.set_yticks(places, table["contender"])
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
         ax.grid(visible=True, axis="x")
         ax.grid(visible=False, axis="y")
         ax.set_xlabel(f"top segment found ({n_of(table['clusters'])} clusters)")
+        say_if_nothing_is_shown(ax, table, ("low", "high"), null=chance)
         add_legend(ax, [label for kind, label in kinds.items() if (table["kind"] == kind).any()])
         return ax
 

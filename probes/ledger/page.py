@@ -226,7 +226,8 @@ def read_and_used(read: pd.DataFrame, used: pd.DataFrame) -> Axes:
     curve(READINGS, read, x="layer", lines=named, ax=above)
     above.set_ylim(-0.02, 1.02)
     above.set_ylabel("read: right word first")
-    curve(STEERING, used, x="layer", lines={"beyond": "beyond random directions"}, ax=below)
+    lines = {"beyond": "beyond random directions"}
+    curve(STEERING, used, x="layer", lines=lines, control="random directions", ax=below)
     below.axhline(0, color=QUIET, linewidth=1, linestyle="--")
     below.set_ylabel("used: logits")
     return below

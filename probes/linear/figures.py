@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.extend.figures import lines, panel_a_model, segment_label
-from interp.extend.statistics import FEWEST
+from interp.extend.statistics import FEWEST, SIGNIFICANT
 
 ENOUGH = 2 * FEWEST
 """Minimum number of prompts for drawing an accuracy, which also needs `FEWEST` clusters."""
@@ -32,5 +32,7 @@ def probe_accuracy(table: pd.DataFrame) -> Axes:
     def draw(panel: pd.DataFrame, ax: Axes) -> None:
         lines(panel, x="layer", y="accuracy", hue="subset", n="n_prompts", interval=_ENDS, ax=ax)
         ax.set_ylim(0.2, 1.02)
+        if panel["p_family"].min() > SIGNIFICANT:
+            ax.set_xlabel(f"{ax.get_xlabel()}\nno layer is shown to be above chance")
 
     return panel_a_model(shown, draw)

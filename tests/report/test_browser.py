@@ -139,7 +139,7 @@ def test_a_click_on_a_component_leaves_only_its_edges_each_of_which_leads_to_its
     browser, tmp_path
 ):
     of = {"model": "m", "method": "exact"}
-    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of=of)
+    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", said="", of=of)
     ends = list(zip(EDGES["writer"], EDGES["reader"], strict=True))
     values = {"1": 1.0, "2": -2.0}
     numbers = [Number("effect", {**of, "writer": w, "reader": r}, values) for w, r in ends]

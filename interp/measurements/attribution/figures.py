@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import QUIET, distinct, panel_a_model
+from interp.report.figures.style import QUIET, distinct, panel_a_model, say_if_nothing_is_shown
 from interp.report.formatting import segment_label
 
 
@@ -38,6 +38,7 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
             rows, x="method", y="auc", hue=hue, n="clusters", interval=ends, groups=groups, ax=ax
         )
         ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
+        say_if_nothing_is_shown(ax, rows, ends, null=0.5)
         ax.set_ylim(0, 1)
         ax.set_ylabel("AUC over segments")
         ax.tick_params(axis="x", labelsize=7, labelrotation=90)

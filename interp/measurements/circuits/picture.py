@@ -39,6 +39,7 @@ def circuit_picture(
     group: int,
     name: str,
     label: str,
+    said: str,
     of: Mapping[str, str],
 ) -> Markup:
     """A picture of circuits of growing size (`drawn_edges`).
@@ -50,6 +51,7 @@ def circuit_picture(
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.
         label: what the picture shows, for screen readers.
+        said: what a reader must know before looking; empty if there is nothing to say.
         of: the model and the method of the effects, by which a page finds the pairs of an edge.
     """
     sizes = edges.groupby("share").size().cumsum()
@@ -79,6 +81,7 @@ def circuit_picture(
         "circuit.html.jinja",
         name=name,
         label=label,
+        said=said,
         of=json.dumps(dict(of)),
         height=height,
         width=width,

@@ -51,6 +51,8 @@ runs from a writer to a reader and is wider for a larger mean effect; point at a
 number, click on it for its pairs, and click on a component to see only its edges. Effects are
 summed over all tokens. Below are the segments of one pair, with differing words underlined."""
 
+NOT_BETTER = "not shown to reproduce the model better than random circuits (intervals of cmd)"
+
 
 class CircuitAnswers(PairResult):
     """Answers of models that are restricted to the edges of circuits."""
@@ -211,7 +213,18 @@ class CircuitAnswers(PairResult):
         title = f"The circuit of {model}"
         prompts = self.prompts.set_index("prompt_id").loc[pair]
         of = {"model": model, "method": method}
-        html = circuit_picture(edges, prompts, group=group, name=name, label=title, of=of)
+        areas = self._areas[(self._areas["model"] == model) & (self._areas["choice"] == "greedy")]
+        high = areas.loc[areas["method"] == method, "cmd_high"].max()
+        low = areas.loc[areas["method"] == "random", "cmd_low"].min()
+        html = circuit_picture(
+            edges,
+            prompts,
+            group=group,
+            name=name,
+            label=title,
+            said="" if high < low else NOT_BETTER,
+            of=of,
+        )
         return PictureItem(name, title, html, _PICTURE.format(method=method))
 
     def _drawn(self, model: str) -> tuple[str, pd.DataFrame, pd.DataFrame, int]:

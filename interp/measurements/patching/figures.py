@@ -27,7 +27,7 @@ def layers_by_roles(
     n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
     open_ = grid_of(shown.assign(open=_holds(shown, value)), "open").eq(True).to_numpy(dtype=bool)
     if open_.all() and len(shown):
-        n += f"; {NOTHING_SHOWN}"
+        n += f"; {NOTHING_SHOWN} 0"
     elif open_.any():
         n += "; gray: the 95% interval holds 0"
     with house_style():

@@ -236,18 +236,20 @@ def interval_errors(
     return np.maximum([values - low, high - values], 0.0)
 
 
-NOTHING_SHOWN = "no 95% interval excludes 0"
+NOTHING_SHOWN = "no 95% interval excludes"
 
 
-def say_if_nothing_is_shown(ax: Axes, rows: pd.DataFrame, interval: Interval, of: str = "") -> None:
-    """Write on a picture that none of its intervals, of which there are some, excludes 0.
+def say_if_nothing_is_shown(
+    ax: Axes, rows: pd.DataFrame, interval: Interval, of: str = "", *, null: float = 0
+) -> None:
+    """Write on a picture that none of its intervals, of which there are some, excludes `null`.
 
     `of` says which intervals are meant, if they are not those that are drawn.
     """
     low, high = (rows[column].astype(float) for column in interval)
     known = low.notna() & high.notna()
-    if known.any() and ((low <= 0) & (high >= 0))[known].all():
-        sentence = f"{of}: {NOTHING_SHOWN}".removeprefix(": ")
+    if known.any() and ((low <= null) & (high >= null))[known].all():
+        sentence = f"{of}: {NOTHING_SHOWN} {null:.2g}".removeprefix(": ")
         ax.set_xlabel("\n".join(filter(None, [ax.get_xlabel(), sentence])))
 
 

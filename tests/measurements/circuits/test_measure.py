@@ -10,6 +10,7 @@ import pytest
 
 import interp
 from interp.cli import main
+from interp.measurements.circuits.show import NOT_BETTER
 from interp.models.find import find_model
 from interp.models.loading import Loading
 from interp.runs.edge_effects import EdgesRun
@@ -60,6 +61,9 @@ def test_the_command_reads_a_run_of_edges_and_writes_tables_and_a_page(folders):
     assert 'id="picture-circuit-0"' in text
     assert "<title>m2 → logits:" in text.replace("m1 → logits", "m2 → logits")
     assert "<mark>" in text and text.count('type="radio"') >= 3
+    high = areas.query("method == 'gradient' and choice == 'greedy'")["cmd_high"].item()
+    low = areas.query("method == 'random'")["cmd_low"].item()
+    assert (NOT_BETTER in text) == (not high < low)
 
 
 @pytest.mark.slow

@@ -32,7 +32,9 @@ PAIR = pd.DataFrame(
 
 
 def drawn(edges=EDGES, *, group=2):
-    return str(circuit_picture(edges, PAIR, group=group, name="c", label="a circuit", of={}))
+    return str(
+        circuit_picture(edges, PAIR, group=group, name="c", label="a circuit", said="", of={})
+    )
 
 
 def test_every_edge_is_a_line_and_every_component_a_box():

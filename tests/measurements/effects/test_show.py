@@ -71,4 +71,4 @@ def test_a_plot_shows_the_effects_and_the_first_screen_their_numbers(organism, p
 def test_bars_without_an_effect_say_so(low, said):
     row = {"segment": "premise1", "shapley": 0.2, "model": "m", "prompts": 12}
     ax = _bars(pd.DataFrame([{**row, "shapley_low": low, "shapley_high": 0.4}]))
-    assert (ax.get_xlabel() == NOTHING_SHOWN) == said
+    assert (ax.get_xlabel() == f"{NOTHING_SHOWN} 0") == said

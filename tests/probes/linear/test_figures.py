@@ -14,7 +14,7 @@ def rows(model, layers, failed, entities=20):
         columns=["position", "layer", "prompts", "n_prompts"],
     )
     numbers = {"accuracy": 0.7, "accuracy_low": 0.6, "accuracy_high": 0.8}
-    numbers |= {"control_accuracy": 0.5, "control_sd": 0.03}
+    numbers |= {"control_accuracy": 0.5, "control_sd": 0.03, "p_family": 0.01}
     return table.assign(model=model, n_clusters=entities, **numbers)
 
 
@@ -33,3 +33,9 @@ def test_each_model_and_position_has_a_panel_with_its_own_layers_and_what_has_en
     assert {ax.get_ylim() for ax in panels} == {(0.2, 1.02)}
     table = pd.concat([*several, rows("a/three", 4, failed=80, entities=2)])
     assert len([ax for ax in probe_accuracy(table).figure.axes if ax.lines]) == 4
+
+
+def test_a_panel_says_if_no_layer_is_shown_to_be_above_chance():
+    for p, said in ((0.06, True), (0.05, False), (float("nan"), False)):
+        panels = probe_accuracy(rows("a", 3, failed=80).assign(p_family=p)).figure.axes
+        assert all(("above chance" in ax.get_xlabel()) == said for ax in panels if ax.lines)

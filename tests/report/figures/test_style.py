@@ -137,5 +137,9 @@ def test_a_wrapped_name_is_whole_and_narrow(name, letters):
 def test_a_picture_says_if_none_of_its_intervals_excludes_0(ends, said):
     ax = new_axes()
     say_if_nothing_is_shown(ax, pd.DataFrame(ends, columns=["low", "high"]), ("low", "high"))
-    assert ax.get_xlabel() == NOTHING_SHOWN * said
+    assert ax.get_xlabel() == f"{NOTHING_SHOWN} 0" * said
+    moved = pd.DataFrame(ends, columns=["low", "high"], dtype=float) + 0.25
+    ax.set_xlabel("")
+    say_if_nothing_is_shown(ax, moved, ("low", "high"), null=0.25)
+    assert ax.get_xlabel() == f"{NOTHING_SHOWN} 0.25" * said
     ax.get_figure().draw_without_rendering()
