@@ -160,6 +160,8 @@ class ExactRows(ABC):
             for cell in cells:
                 for position in patched_positions(passes.pair, cell, layers=self.layers_read):
                     places[cell.site, cell.layer].append((row, position, cell.head or 0))
+        if not places:
+            return [passes.metrics[0]] * len(sets)
         written = {key: self._activations(passes, key)[1] for key in places}
         return self._run_places(passes, written, places, rows=len(sets))
 

@@ -54,13 +54,13 @@ def assert_no_hooks(model):
 )
 def test_progress_tells_the_share_of_a_pair_that_is_done(spec, monkeypatch):
     shares = []
-    original = Progress.passed
+    original = Progress._show
 
-    def passed(self, share):
-        original(self, share)
+    def show(self):
+        original(self)
         shares.append(self._share)
 
-    monkeypatch.setattr(Progress, "passed", passed)
+    monkeypatch.setattr(Progress, "_show", show)
     interp.run(spec, models=tiny_model("llama"), prompts=some_prompts(1), batch_tokens=64)
     known = [share for share in shares if share]
     assert len(set(known)) > 3

@@ -27,6 +27,12 @@ def full():
     return find_system("rulebreakers").prompts(seed=0, data=None)
 
 
+@pytest.fixture(scope="module")
+def many(full):
+    """Twenty items of each verb in all forms: enough to spread over, and quick to read."""
+    return full.spread(4800)
+
+
 def made_of(prompts, template):
     return PromptSet(
         template.system, template.sides, template.strata, prompts.__getitem__, range(len(prompts))

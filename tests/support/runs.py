@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import random
 import signal
 import sys
 import time
@@ -14,6 +15,7 @@ from interp.measurements.answers.evaluation import evaluation
 from interp.measurements.specs import Evaluate
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
+from interp.runs import run as run_module
 from interp.runs.claims import Claims
 from interp.runs.execute import execute
 from interp.runs.merge import merging
@@ -66,6 +68,30 @@ def resume(folder, options):
 def run_slowly(folder):
     """Run in some seconds."""
     run_in(folder, spec=altered(_doze))
+
+
+def run_and_log(folder, log):
+    """Run slowly, and log each measured shard as a line of a file."""
+    original = run_module.write
+
+    def logged(shard, *rest, **options):
+        with log.open("a") as stream:
+            stream.write(f"{os.getpid()} {shard.folder}\n")
+        original(shard, *rest, **options)
+
+    run_module.write = logged
+    run_slowly(folder)
+
+
+def run_under_a_jumping_clock(folder, seed):
+    chance = random.Random(seed)
+    time.time = lambda: chance.uniform(-1e9, 4e9)
+    run_in(folder)
+
+
+def run_command(folder):
+    Spec.shard_prompts = SHARD_PROMPTS
+    assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
 
 
 def run_main(argv, errors):

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.controls.studies import few_resamples
 from interp.analysis.cautions.caution import void_models
+from interp.analysis.readings import FREE
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
@@ -223,7 +224,8 @@ def test_the_grounding_organism_tells_the_sides_apart_however_its_answers_are_re
     for name in ("auroc", "d_prime", "bias"):
         assert table[name].between(table[f"{name}_low"], table[f"{name}_high"]).all()
     section = choice_section(results.answers, results.prompts, results.options, CLUSTER)
-    free = section.items[0].frame.query("reading == @FREE").set_index("model")["paired_accuracy"]
+    readings = section.items[0].frame.set_index(["reading", "model"])
+    free = readings.loc[FREE, "paired_accuracy"]
     # Weighted to the data set, as all accuracies of the page.
     assert free[[*results.models]].to_dict() == pytest.approx(by_side["paired"].to_dict())
     told = section.items[1].frame.set_index("model")
