@@ -158,7 +158,7 @@ def intervene(
     return Outcomes(base, tuple(own for own, _ in each), tuple(drawn for _, drawn in each))
 
 
-_Norms = dict[tuple[int, int], Float[Tensor, " token"]]
+_Norms = dict[tuple[int, int], Float[Tensor, " _"]]
 """The norms of changes, by identity of the intervention, and layer."""
 
 
