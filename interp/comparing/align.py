@@ -170,7 +170,10 @@ def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> d
         return alone
     if column:
         values = values_of(sides, column, "each counts as its own cluster", said)
-        return {name: values.get(name, f"item {name}") for name in items}
+        named = {name: values.get(name, f"item {name}") for name in items}
+        unit = f"{one_line(column)} ({len({*named.values()}):,} clusters)"
+        said.append(f"the unit of intervals and p is {unit}, and that of p_mcnemar the item")
+        return named
     shared = _shared(items)
     sizes = Counter(shared.values())
     dependent = len(items) - [*sizes.values()].count(1)

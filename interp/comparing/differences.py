@@ -83,7 +83,9 @@ class Differences(Estimated):
         differences = super().frame.astype({"only_a": int, "only_b": int})
         half = (differences["difference_high"] - differences["difference_low"]) / 2
         power = differences["clusters"].map(lambda count: beyond_half(max(2, int(count))))
-        return differences.assign(detectable=half * (1 + power))
+        shares = differences["p_mcnemar"].notna()  # which differ by 1 at most
+        bounded = differences[[*ENDS]].clip(-1, 1).where(shares, differences[[*ENDS]])
+        return differences.assign(detectable=half * (1 + power), **bounded)
 
     def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows, with the detectable difference."""
@@ -149,19 +151,27 @@ def compared(logs: Sequence[Path], options: Comparing) -> Compared:
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
-    if len(logs) < 2:
+    sides = read_sides(logs, options)
+    if len(sides) < 2:
         raise UserError("got fewer than two logs; expected at least two")
+    return compared_sides(sides, options)
+
+
+def compared_sides(sides: Sequence[Side], options: Comparing) -> Compared:
+    """The logs that were read, aligned (UserError: items cannot be paired honestly)."""
     said: list[str] = []
-    sides = aligned(read_sides(logs, options), said, by_text=options.pair == "text")
+    sides = aligned(sides, said, by_text=options.pair == "text")
     metrics = chosen_metrics(sides, options.metric)
     clusters = clusters_of(sides, options.cluster, said)
     factors = pd.DataFrame({"cluster": clusters}, [*clusters], dtype=object)
-    if by := options.by:
+    if weight := next((side.log.weight for side in sides if side.log.weight), ""):
+        factors["weight"] = pd.Series(values_of(sides, weight, "", []), dtype=float)
+    if by := options.by or ("side" if all(side.log.weight for side in sides) else None):
         subsets = pd.Series(values_of(sides, by, "they are in no subset", said), dtype=object)
         factors["subset"] = subsets.replace(ALL, f"{by} {ALL}")  # all items have this name
     trials = pd.concat(_trials(sides, metrics, factors), ignore_index=True)
     several = Counter(name for side in sides for name in side.items)
-    shown = factors[factors.index.map(several) > 1]
+    shown = factors[factors.index.map(several) > 1].drop(columns="weight", errors="ignore")
     if not factors["cluster"].duplicated().any():
         shown = shown.drop(columns="cluster")
     told = [*_said(sides, metrics, said)]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -15,6 +15,13 @@ from interp.comparing.options import Comparing
 from interp.errors import UserError, one_line, shortened, unknown
 from interp.files import reading
 from interp.stored.scores import Scored, ScoreFile, read_scores
+
+if TYPE_CHECKING:
+    from interp.runs.folder import RunFolder
+
+
+PAIRED = "paired"
+"""The metric of whole pairs: whether all prompts of one are answered correctly."""
 
 
 class Side(NamedTuple):
@@ -40,24 +47,37 @@ def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
     Raises:
         UserError: one cannot be read, holds several models, or has no filter of these names.
     """
+    ours = [is_own(path) for path in paths]
+    alone = len(paths) == 1 and all(ours)
+    if alone:  # two models of one folder
+        paths, ours = [*paths] * 2, [True] * 2
+    names, folders = options.model, sum(ours)
+    if len(names) not in {0, min(1, folders), folders}:
+        raise UserError(
+            f"got {len(names)} names of models for {folders} folders of interp; expected one, or "
+            "one for each folder"
+        )
+    given = iter(names if len(names) == folders else [*names, None][:1] * folders)
     logs = [
-        _of_run(path, options.model) if is_own(path) else read_scores(path, options.metric)
-        for path in paths
+        _of_run(path, next(given), place if alone else None, pairs=all(ours))
+        if own
+        else read_scores(path, options.metric)
+        for place, (path, own) in enumerate(zip(paths, ours, strict=True))
     ]
     known = {row.filter for log in logs for row in log.rows}
     for name in options.filter:
         if name not in known:
             raise UserError(unknown("filter", name, sorted(filter(None, known))))
-    whole = [path.resolve() for path in paths]
-    if again := [path for path in whole if whole.count(path) > 1]:
-        raise UserError(f"{again[0]} is given twice; name each log once")
+    whole = [(path.resolve(), log.name) for path, log in zip(paths, logs, strict=True)]
+    if again := [path for path, name in whole if whole.count((path, name)) > 1]:
+        raise UserError(f"{again[0]} is given twice; name each log once, or two of its models")
     for name in {log.name for log in logs}:
         same = [number for number, log in enumerate(logs) if log.name == name]
         if len(same) > 1:
             for number, part in zip(same, _told_apart([paths[n] for n in same]), strict=True):
                 logs[number].name = f"{name} ({part})"
     tasks = any(len({row.task for row in log.rows}) > 1 for log in logs)
-    return [_side(log, options.filter, tasks) for log in logs]
+    return [side_of(log, options.filter, tasks) for log in logs]
 
 
 def _told_apart(paths: Sequence[Path]) -> Sequence[str]:
@@ -73,41 +93,89 @@ def is_own(path: Path) -> bool:
         return any((path / name).exists() for name in ("run.json", "study.json"))
 
 
-def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
-    """The judged answers in a folder of interp, whose imports other logs do without."""
+def _of_run(folder: Path, name: str | None, place: int | None, *, pairs: bool) -> ScoreFile:
+    """The judged answers of a model in a folder of interp, whose imports other logs do without.
+
+    Without a name, it is the only model or, with a place, the one at this place of two.
+    """
+    from interp.prompts.prompt_set import note_alone
     from interp.prompts.systems import dependence_factor
     from interp.runs.folder import evaluating
     from interp.studies.folder import answers_run, model_named
 
     with evaluating(folder):
         run, table = answers_run(folder)
-        named = {model_named(run, name) for name in models}
-        chosen = [own for own in run.models() if own in named or not models]
-        if len(chosen) != 1:
-            names = shortened(", ".join(run.models()))
-            raise UserError(f"{folder} holds the models {names}; name one with --model")
-        columns = ["model", "prompt_id", "answer", "correct", "error"]
-        answers = run.table(table, columns).query("model == @chosen[0]").drop(columns="model")
-        if answers["correct"].isna().all():
-            raise UserError(f"no answer of {chosen[0]} was judged, so there is nothing to compare")
-        log = ScoreFile(chosen[0], settings={"seed": str(run.record.run.seed)})
-        log.cluster = dependence_factor(run.record.run.system) or "pair_id"
-        answers["correct"] = answers["correct"].astype(float)
-        words = answers.fillna({"answer": "", "error": ""}).set_index("prompt_id")
-        given: dict[Any, Any] = words.T.to_dict("list")
-        for row in run.table("prompts").to_dict("records"):
-            answer, score, error = given.get(row["prompt_id"], ("", math.nan, ""))
-            fields = {str(name): value for name, value in row.items()}
-            told: dict[str, Any] = {"target": row["gold"], "answer": answer, "failed": error != ""}
-            log.rows.append(
-                Scored(row["prompt_id"], row["text"], {"correct": score}, fields, **told)
-            )
+        models = [*run.models()]
+        if name is not None:
+            model = model_named(run, name)
+        else:
+            model = models[place or 0] if len(models) == (1 if place is None else 2) else None
+        if model is None:
+            told = "" if name is None else f", and {one_line(name)} is not among them"
+            listed = shortened(", ".join(models), 200)
+            raise UserError(f"{folder} holds the models {listed}{told}; name one with --model")
+        answers = run.table(table, ["model", "prompt_id", "answer", "correct", "error"])
+        log = answers_log(
+            model,
+            answers[answers["model"] == model],
+            run.table("prompts"),
+            cluster=dependence_factor(run.record.run.system) or "pair_id",
+            pairs=pairs,
+        )
+        log.settings["seed"] = str(run.record.run.seed)
+        log.said += objections(run, model)
+        if note := note_alone(run.table("prompts")["pair_id"]):
+            log.said.append(note)
         if run.unfinished():
             log.said.append(f"stopped early: {shortened(run.unfinished()[0])}")
         return log
 
 
-def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
+def objections(run: "RunFolder", model: str) -> list[str]:
+    """What a careful reader would object to in a model's answers."""
+    from interp.analysis.cautions.caution import CONSTANT, OUTSIDE_OPTIONS
+    from interp.results.given import cautions_about
+    from interp.results.measured import InFolder
+
+    kinds = OUTSIDE_OPTIONS, CONSTANT
+    found = cautions_about(InFolder(run))
+    return [own.text for own in found if own.model == model and own.kind in kinds]
+
+
+def answers_log(
+    model: str, answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str, pairs: bool
+) -> ScoreFile:
+    """A model's judged answers (tables of `interp.tables`), an item for each prompt.
+
+    With `pairs`, the first prompt of a whole pair also says whether all of its prompts are
+    answered correctly (`PAIRED`).
+
+    Raises:
+        UserError: none of the answers was judged.
+    """
+    if answers["correct"].isna().all():
+        raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
+    words = ["answer", "correct", "error"]
+    told = prompts.drop(columns=words, errors="ignore")
+    told = told.join(answers.set_index("prompt_id")[words], on="prompt_id")
+    told[words] = told[words].astype({"correct": float}).fillna({"answer": "", "error": ""})
+    of_pair = told.groupby("pair_id")["correct"]
+    whole = of_pair.transform("count") == of_pair.transform("size")
+    several, again = (told["pair_id"].duplicated(keep=keep) for keep in (False, "first"))
+    told[PAIRED] = of_pair.transform("min").where(whole & several & ~again)
+    log = ScoreFile(model, cluster=cluster, weight="weight")
+    for row in told.to_dict("records"):
+        fields = {str(name): row[name] for name in prompts}
+        scores = {"correct": row["correct"]}
+        if pairs and not math.isnan(row[PAIRED]):
+            scores[PAIRED] = row[PAIRED]
+        own: dict[str, Any] = {"target": row["gold"], "answer": row["answer"]}
+        own["failed"] = row["error"] != ""
+        log.rows.append(Scored(row["prompt_id"], row["text"], scores, fields, **own))
+    return log
+
+
+def side_of(log: ScoreFile, filters: Sequence[str] = (), tasks: bool = False) -> Side:
     """The items of a log with their mean scores; what it lacks is noted."""
     rows = pd.DataFrame(log.rows, columns=Scored._fields, dtype=object)
     if wanted := {*filters} & {*rows["filter"]}:
@@ -131,7 +199,9 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     for (metric, own), more in zip([*means.columns], several, strict=True):
         name = f"{metric},{own}" if more else str(metric)
         filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
-        notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
+        given = rows["scores"][(~failed & (rows["filter"] == own)).to_numpy()]
+        missing = sum(math.isnan(scored.get(metric, 0.0)) for scored in given)
+        notes[f"scores of {name} are missing or NaN and are left out"] = missing
         notes |= _sentinels(name, values)
     again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
     notes |= {

@@ -145,26 +145,3 @@ def verdicts(table: pd.DataFrame, *, p: str = "p_holm") -> list[str]:
     """The verdict on each row, from the columns p, excluded_below and excluded_above."""
     columns = [p, "excluded_below", "excluded_above"]
     return [verdict(*row) for row in table[columns].to_numpy(dtype=float)]
-
-
-def left_open(found: Iterable[tuple[str, float, float]]) -> str:
-    """A sentence about the comparisons in which no difference is shown; empty if there are none.
-
-    For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
-    0.1 or more is not excluded for b (−0.150 to +0.210)". The range in brackets is not excluded.
-    `found` has the limits of each comparison; NaN if no difference is excluded.
-    """
-    names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
-    for name, below, above in found:
-        left = "" if np.isnan(below) else f" ({below:+.3f} to {above:+.3f})".replace("-", "−")
-        names[verdict(1.0, below, above)].append(f"{name}{left}")
-    parts = [
-        f"a difference of {SMALLEST:g} or more is {said} for {_listed(names[outcome])}"
-        for outcome, said in ((SMALLER, "excluded"), (OPEN, "not excluded"))
-        if names[outcome]
-    ]
-    return "; ".join(parts)
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + names[-1:])

@@ -92,7 +92,8 @@ class ScoreFile:
     archive: Path | None = None
     """A log of Inspect whose answers are in its samples, which are not read for their scores."""
     cluster: str = ""
-    """The field that names dependent items, if the log is one of interp."""
+    weight: str = ""
+    """The fields that name dependent items, and say how many one represents, of logs of interp."""
 
     def read(self, where: str, values: Mapping[str, object]) -> dict[str, float]:
         """The scores of an item by metric; what is no score is noted.

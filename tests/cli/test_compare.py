@@ -7,10 +7,11 @@ import pytest
 import interp
 from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.cli import main
-from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
+from interp.comparing.differences import compared_sides
+from interp.comparing.items import answers_log, side_of
+from interp.comparing.options import Comparing
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.runs.folder import RunFolder
-from interp.statistics.contrasts import mcnemar
 
 MODELS = ("organism/llama-deep", "organism/gemma2")
 EVALUATE = ["evaluate", "--device", "cpu", "--limit"]
@@ -34,9 +35,9 @@ def compared(capsys, *arguments):
 
 @pytest.mark.slow
 def test_two_models_of_one_run(folders, capsys):
-    code, out, err = compared(capsys, folders / "both", "--model", *MODELS)
+    code, out, _ = compared(capsys, folders / "both", "--model", *MODELS)
     assert code == 0
-    assert "a: organism/llama-deep" in err
+    assert "organism/llama-deep minus organism/gemma2" in out
     assert "paired" in out
     answers = pd.read_parquet(folders / "both" / "answers.parquet")
     right = answers.groupby("model")["correct"].sum()
@@ -47,15 +48,15 @@ def test_two_models_of_one_run(folders, capsys):
     "names", [[], ["--model", "llama-deep", "gemma2"], ["--model", MODELS[0], "gemma2"]]
 )
 def test_the_two_models_of_a_folder_need_no_names_or_short_ones(names, folders, capsys):
-    code, _, err = compared(capsys, folders / "both", *names)
+    code, out, _ = compared(capsys, folders / "both", *names)
     assert code == 0
-    assert re.search(rf"a: {MODELS[0]} in .*\nb: {MODELS[1]} in ", err)
+    assert f"{MODELS[0]} minus {MODELS[1]}" in out
 
 
 def test_a_short_name_that_no_model_has_is_refused(folders, capsys):
     code, _, err = compared(capsys, folders / "both", "--model", "deep", "gemma2")
     assert code == 2
-    assert "deep is not among" in err and MODELS[0] in err
+    assert "deep is not among them" in err and MODELS[0] in err
 
 
 @pytest.mark.slow
@@ -69,8 +70,8 @@ def test_constant_answers_are_said_before_the_accuracies(folders, capsys, monkey
     void = Caution(CONSTANT, MODELS[0], "always No", voids=True)
     monkeypatch.setattr("interp.results.given.cautions_about", lambda _: (void,))
     _, out, _ = compared(capsys, folders / "both", "--model", *MODELS)
-    assert out.index(f"a, {MODELS[0]}: always No") < out.index("Accuracy of a and b")
-    assert f"b, {MODELS[1]}" not in out
+    assert out.index(f"{MODELS[0]}: always No") < out.index("score")
+    assert f"{MODELS[1]}: always" not in out
 
 
 @pytest.mark.slow
@@ -79,9 +80,9 @@ def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
     models = ("organism/llama-logic", "organism/gemma2")
     asked = ["--system", "logical-forms", "--out", str(folder)]
     assert main([*EVALUATE, "48", *asked, "--model", *models]) == 0
-    code, _, err = compared(capsys, folder, "--model", *models)
+    code, out, _ = compared(capsys, folder, "--model", *models)
     assert code == 0
-    assert re.search(r"unit.*interpretation", err)
+    assert re.search(r"unit.*interpretation", out)
 
 
 @pytest.mark.slow
@@ -91,45 +92,45 @@ def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
     asked = ["--data", str(tmp_path / "own.csv"), "--device", "cpu", "--out", str(folder)]
     phrasings = ["--template", "{premise1} {premise2} {question}", "{premise2} {question}"]
     assert main(["evaluate", *asked, *phrasings, "--model", *MODELS]) == 0
-    code, _, err = compared(capsys, folder, "--model", *MODELS)
+    code, out, _ = compared(capsys, folder, "--model", *MODELS)
     assert code == 0
-    assert re.search(r"unit.*pair", err)
+    assert re.search(r"unit.*pair", out)
     pairs = read_pairs(tmp_path / "own.csv", templates=phrasings[1:])
     result = interp.run(interp.Evaluate(), models=MODELS, prompts=pairs)
-    table = result.compare(*MODELS).set_index("measure")
-    assert (table["pairs"] == 8).all() and (table["clusters"] == 4).all()
+    table = result.compare(*MODELS).set_index("subset")
+    assert [*table["items"]] == [16, 8, 8, 8] and (table["clusters"] == 4).all()
     right = result.answers[result.answers["model"] == MODELS[0]]["correct"].mean()
-    assert table.loc[["follows", "does_not"], "accuracy_a"].mean() == pytest.approx(right)
+    assert table.loc[["follows", "does_not"], "score_a"].mean() == pytest.approx(right)
+
+
+def test_other_prompts_are_compared_where_both_have_them(folders, capsys):
+    code, out, _ = compared(capsys, folders / "one", folders / "other")
+    assert code == 0
+    assert re.search(r"(\d+) items are in both, [1-9]\d* only in", out)
 
 
 def test_accuracies_are_weighted_as_everywhere(folders):
     accuracies = pd.read_csv(folders / "both" / "accuracy_table.csv").set_index("model")
-    run = RunFolder.read(folders / "both")
-    prompts = run.table("prompts")
+    prompts = RunFolder.read(folders / "both").table("prompts")
     assert prompts["weight"].nunique() > 1
-    pairs = [
-        judged_pairs(run.table("answers"), prompts, model=model, cluster="entity_b")
-        for model in MODELS
-    ]
-    measures = measures_of(pairs[0], cluster="entity_b")
-    assert measures_of(pairs[0][:0], cluster="entity_b") == measures
-    table = comparison_table(*pairs, measures=measures, cluster="entity_b").set_index("measure")
-    assert list(table.index) == [*prompts["side"].unique(), "paired"]
-    for column, model in zip(("accuracy_a", "accuracy_b"), MODELS, strict=True):
-        for measure, share in table[column].items():
+    table = interp.compare(folders / "both", model=MODELS).to_frame()
+    sides = table[table["subset"] != "all"].set_index("subset")
+    assert {*sides.index} == {*prompts["side"]}
+    paired = table[table["metric"] == "paired"].set_index("metric")
+    for column, model in zip(("score_a", "score_b"), MODELS, strict=True):
+        for measure, share in pd.concat([sides, paired])[column].items():
             assert share == pytest.approx(accuracies.loc[model, f"{measure}_accuracy"])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["one", "other"], "the prompts differ"),
-        (["one"], f"{MODELS[0]} in"),
-        (["both", "--model", MODELS[0], MODELS[0]], "compared with itself"),
-        (["both", "--model", MODELS[0]], "compared with itself"),
-        (["both", "--model", *MODELS, "x/y"], "got more than two folders or models"),
-        (["both", "one", "other"], "got more than two folders or models"),
-        (["both", "--model", "x/y", MODELS[0]], "x/y is not among the models of"),
+        (["one"], f"holds the models {MODELS[0]}"),
+        (["both", "--model", MODELS[0], MODELS[0]], "given twice"),
+        (["both", "--model", MODELS[0]], "given twice"),
+        (["both", "--model", *MODELS, "x/y"], "got 3 names of models for 2 folders"),
+        (["both", "one", "other"], f"holds the models {MODELS[0]}, {MODELS[1]}"),
+        (["both", "--model", "x/y", MODELS[0]], "x/y is not among them"),
         (["nowhere", "one"], "nowhere"),
     ],
 )
@@ -194,15 +195,32 @@ def test_changed_texts_are_refused(folders, capsys, tmp_path):
     prompts.to_parquet(tmp_path / "one" / "prompts.parquet")
     code, _, err = compared(capsys, tmp_path / "one", tmp_path / "both", "--model", MODELS[0])
     assert code == 2
-    assert err
+    assert "prompts.parquet has changed" in err
 
 
 def test_the_table_by_hand():
-    a = pd.DataFrame({"pair_id": range(40), "city": [k % 20 for k in range(40)], "weight": 1.0})
-    b = a.assign(paired=[k % 4 == 0 for k in range(40)])
-    a = a.assign(paired=[k % 2 == 0 for k in range(40)])
-    (row,) = comparison_table(a, b, measures=["paired"], cluster="city").itertuples()
-    assert (row.accuracy_a, row.accuracy_b, row.difference) == (0.5, 0.25, 0.25)
-    assert (row.only_a, row.only_b, row.pairs, row.clusters) == (10, 0, 40, 20)
-    assert row.p_mcnemar == mcnemar(a["paired"].tolist(), b["paired"].tolist()) == 2 / 2**10
-    assert row.low < 0.25 < row.high
+    number = pd.Series(range(40))
+    prompts = pd.DataFrame({"prompt_id": number.astype(str), "pair_id": (number // 2).astype(str)})
+    prompts = prompts.assign(text="item " + prompts["prompt_id"] + " of 40", gold="Yes")
+    prompts["side"] = ["a", "b"] * 20
+    prompts = prompts.assign(city=number // 4, weight=1.0)
+    sides = [
+        side_of(
+            answers_log(
+                name,
+                prompts[["prompt_id"]].assign(answer="", error="", correct=number % every < 2),
+                prompts,
+                cluster="city",
+                pairs=True,
+            )
+        )
+        for name, every in (("one", 4), ("other", 8))
+    ]
+    table = compared_sides(sides, Comparing()).differences.frame.set_index(["metric", "subset"])
+    assert [*table.index] == [("correct", own) for own in ("all", "a", "b")] + [("paired", "all")]
+    assert (table["score_a"] == 0.5).all() and (table["score_b"] == 0.25).all()
+    assert [*table["items"]] == [40, 20, 20, 20]
+    assert [*table["only_a"]] == [10, 5, 5, 5] and (table["only_b"] == 0).all()
+    assert (table["clusters"] == 10).all()
+    assert (table["difference_low"] < 0.25).all() and (table["difference_high"] > 0.25).all()
+    assert [*table["p_mcnemar"]] == [2 / 2**10, *[2 / 2**5] * 3]

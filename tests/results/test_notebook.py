@@ -79,13 +79,13 @@ def test_several_models_have_their_own_heat_maps(organism, prompts):
 def test_models_are_compared_on_the_same_prompts(prompts):
     a, b = "organism/llama-deep", "organism/gemma2"
     scores = interp.run(interp.Evaluate(), models=[a, b], prompts=prompts, device="cpu")
-    table = scores.compare(a, b).set_index("measure")
+    table = scores.compare(a, b).set_index("subset")
     # Each prompt counts by its weight, as in every table.
     rows = scores.answers.merge(scores.prompts[["prompt_id", "weight"]], on="prompt_id")
     right = (rows["correct"].astype(float) * rows["weight"]).groupby(rows["model"]).sum()
     means = right / scores.prompts["weight"].sum()
-    by_side = table.drop("paired")
-    assert by_side["accuracy_a"].mean() == pytest.approx(means[a])
+    by_side = table.drop("all")
+    assert by_side["score_a"].mean() == pytest.approx(means[a])
     assert by_side["difference"].mean() == pytest.approx(means[a] - means[b])
     assert table["clusters"].unique().tolist() == [scores.prompts["entity_b"].nunique()]
     with pytest.raises(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from interp.statistics.decisions import (
     corrected_over,
     holm,
-    left_open,
     most_tests,
     out_of_reach,
     reach_in_words,
@@ -57,17 +56,6 @@ def test_verdicts(p, below, above, expected):
     assert verdict(p, below, above) == expected
     row = pd.DataFrame({"p_holm": [p], "excluded_below": [below], "excluded_above": [above]})
     assert verdicts(row) == [expected]
-
-
-def test_what_is_left_open_is_said_with_its_limits():
-    found = [("a", -0.021, 0.034), ("b", -0.15, 0.21), ("c", -0.01, 0.05)]
-    excluded, left = left_open(found).split("; ")
-    assert re.search(r"excluded.*\ba \(−0\.021 .*\+0\.034\).*\bc \(−0\.010 .*\+0\.050\)$", excluded)
-    assert re.search(r"\bnot excluded.*\bb \(−0\.150 .*\+0\.210\)$", left)
-    assert " 0.1 " in left and " 0.1 " in excluded and "not" not in excluded
-    assert left_open([]) == ""
-    nan = float("nan")
-    assert re.fullmatch(r".* 0\.1 .*not excluded .*\ba", left_open([("a", nan, nan)]))
 
 
 @settings(max_examples=25)

@@ -22,7 +22,7 @@ from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import FORCED, FREE
 from interp.console import echo
 from interp.errors import UserError, visible
-from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
+from interp.estimates.shown import ALL
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
@@ -54,23 +54,27 @@ class Answered(Result):
         return self.table("option_probabilities")
 
     def compare(self, a: str, b: str) -> pd.DataFrame:
-        """Compare two models on shared prompts: one row for each side, and one for whole pairs.
+        """Compare two models on shared prompts, as `interp compare` does.
 
-        Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
-        b, with its 95% interval and p, both by cluster; the limits outside which differences are
-        excluded; the number of pairs that only `a`, or only `b`, answers correctly; and the p-value
-        of McNemar's exact test of these two numbers, which treats pairs as independent.
+        Rows are whole pairs (metric paired), all prompts, and those of each side (subset). Columns
+        are those of its table: mean scores; their difference a - b, with its 95% interval and p,
+        by cluster; the numbers of items that only `a`, or only `b`, answers correctly; the p-value
+        of McNemar's exact test of these, which treats items as independent; and the difference
+        that so many items show.
 
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
         """
+        from interp.comparing.differences import compared_sides
+        from interp.comparing.items import answers_log, side_of
+        from interp.comparing.options import Comparing
+
         cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
-        pairs = [
-            judged_pairs(chosen(answers, "model", name), prompts, model=name, cluster=cluster)
+        logs = [
+            answers_log(name, chosen(answers, "model", name), prompts, cluster=cluster, pairs=True)
             for name in (a, b)
         ]
-        measures = measures_of(pairs[0], cluster=cluster)
-        return comparison_table(*pairs, measures=measures, cluster=cluster)
+        return compared_sides([side_of(log) for log in logs], Comparing()).differences.frame
 
     def report(self) -> Report:
         """The page about the result; it counts only complete pairs."""
@@ -123,8 +127,14 @@ class Answered(Result):
             table = self.compare(a, b)
         except UserError:
             return {}
-        ends = table[["difference", "low", "high"]].itertuples(index=False, name=None)
-        return dict(zip(map(_accuracy_name, table["measure"]), ends, strict=True))
+        subsets = table["subset"].where(table["metric"] != "paired", "paired")
+        sides = self.prompts["side"].unique()
+        if len(sides) == 1:
+            subsets = subsets.replace(ALL, sides[0])
+        ends = table[["difference", "difference_low", "difference_high"]].itertuples(
+            index=False, name=None
+        )
+        return dict(zip(map(_accuracy_name, subsets), ends, strict=True))
 
     def _every_model(self, rows: pd.DataFrame, judged: Collection[str]) -> pd.DataFrame:
         """The rows, plus a row with a note for each model without one."""

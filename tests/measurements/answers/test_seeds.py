@@ -4,7 +4,7 @@ import pytest
 import statsmodels.formula.api as smf
 from statsmodels.stats.anova import anova_lm
 
-from interp.measurements.answers.comparison import seed_components, seed_table
+from interp.measurements.answers.seeds import seed_components, seed_table
 
 
 def shares(rng, *, clusters=60, seeds=5, seed=0.0, cluster=0.2, rest=0.1):

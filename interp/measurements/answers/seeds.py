@@ -1,4 +1,4 @@
-"""Comparison of two runs, and the effect of the data's seed on accuracy.
+"""The effect of the data's seed on accuracy.
 
 A seed determines the names, the wrong answers, and which prompts a limit selects. Entities (or
 other clusters) are the same under every seed, so their mean accuracies form a table of entities by
@@ -10,9 +10,6 @@ Its variance components are differences of mean squares of entities, of seeds an
 (Searle, Casella and McCulloch, 1992, Variance Components, chapter 4).
 """
 
-from collections.abc import Sequence
-from dataclasses import asdict
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -20,7 +17,6 @@ from jaxtyping import Float
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError
 from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.contrasts import difference, mcnemar
 from interp.statistics.summaries import UPPER, grouped
 
 
@@ -51,48 +47,6 @@ def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
     measures = pairs.drop(columns=["model", "pair_id", "weight", cluster], errors="ignore")
     # Without a whole pair, each measure has a row that says so.
     return list(map(str, measures.dropna(axis=1, how="all") if len(pairs) else measures))
-
-
-def comparison_table(
-    a: pd.DataFrame, b: pd.DataFrame, *, measures: Sequence[str], cluster: str
-) -> pd.DataFrame:
-    """One row per measure: the accuracies of `a` and `b`, and the difference `a` - `b`.
-
-    Columns are measure; accuracy_a and accuracy_b, as in `accuracy_table`; difference, low, high,
-    p, detectable, excluded_below and excluded_above, computed from weighted pairs with clusters as
-    units (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of pairs that
-    are correct only in `a` or only in `b`; p_mcnemar, that of McNemar's exact test of these two
-    numbers, which treats pairs as independent; pairs, clusters and note. Both tables have a row for
-    each of the same pairs, with pair_id, weight, the measures (booleans) and the cluster.
-    """
-    both = a.merge(b[["pair_id", *measures]], on="pair_id", suffixes=("_a", "_b"))
-    return pd.DataFrame([_row(both, measure, cluster) for measure in measures])
-
-
-def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
-    judged = both.dropna(subset=[f"{measure}_a", f"{measure}_b"])
-    right = [judged[f"{measure}_{side}"].astype(bool) for side in ("a", "b")]
-    sums = [
-        pd.DataFrame({"hits": side * judged["weight"], "trials": judged["weight"]})
-        .groupby(judged[cluster].to_numpy())
-        .sum()
-        for side in right
-    ]
-    found = asdict(difference(*sums))
-    first, second = right
-    numbers = ("difference", "low", "high", "p", "detectable", "excluded_below", "excluded_above")
-    return {
-        "measure": measure,
-        "accuracy_a": found["share_a"],
-        "accuracy_b": found["share_b"],
-        **{name: found[name] for name in numbers},
-        "only_a": int((first & ~second).sum()),
-        "only_b": int((second & ~first).sum()),
-        "p_mcnemar": mcnemar(first.tolist(), second.tolist()),
-        "pairs": len(judged),
-        "clusters": found["clusters"],
-        "note": found["note"],
-    }
 
 
 COMPONENTS = (
