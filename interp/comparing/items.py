@@ -199,9 +199,8 @@ def side_of(log: ScoreFile, filters: Sequence[str] = (), tasks: bool = False) ->
     for (metric, own), more in zip([*means.columns], several, strict=True):
         name = f"{metric},{own}" if more else str(metric)
         filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
-        given = rows["scores"][(~failed & (rows["filter"] == own)).to_numpy()]
-        missing = sum(math.isnan(scored.get(metric, 0.0)) for scored in given)
-        notes[f"scores of {name} are missing or NaN and are left out"] = missing
+        if metric != PAIRED:  # which only the first prompt of a pair has
+            notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
         notes |= _sentinels(name, values)
     again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
     notes |= {

@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 import interp
@@ -71,12 +72,19 @@ def log(home):
     return next((home / "logs").glob("*.eval"))
 
 
+def weighted(folder):
+    """The accuracy of the only model in a folder, as in all of its tables."""
+    run = RunFolder.read(folder)
+    both = run.table("answers").merge(run.table("prompts")[["prompt_id", "weight"]])
+    return np.average(both["correct"].astype(float), weights=both["weight"])
+
+
 def test_inspect_and_interp_agree_on_every_item(home, log):
     found = compared([home / "own", log])
     row = found.differences.frame.iloc[0]
     answers = RunFolder.read(home / "own").table("answers")
     assert row["items"] == len(answers)
-    assert row["score_a"] == pytest.approx(answers["correct"].astype(float).mean())
+    assert row["score_a"] == pytest.approx(weighted(home / "own"))
     assert (row["difference"], row["only_a"], row["only_b"]) == (0, 0, 0)
 
 
@@ -88,11 +96,8 @@ def test_two_models_differ_as_their_folders_say_whatever_tool_ran_one(home, log)
     for name in ("difference", "difference_low", "difference_high", "p", "only_a", "items"):
         assert whole[name] == mixed[name]
     assert whole["clusters"] < whole["items"]  # entities of the data set
-    right = [
-        RunFolder.read(home / name).table("answers").set_index("prompt_id")["correct"].astype(float)
-        for name in ("own", "other")
-    ]
-    assert whole["difference"] == pytest.approx((right[0] - right[1]).mean())
+    right = [weighted(home / name) for name in ("own", "other")]
+    assert whole["difference"] == pytest.approx(right[0] - right[1])
 
 
 def test_models_of_a_folder_are_named_by_their_places_too(home, tmp_path):
@@ -111,7 +116,7 @@ def test_samples_of_lm_eval_are_the_items_of_the_data_set(home, samples):
     row = found.differences.frame.iloc[0]
     answers = RunFolder.read(home / "other").table("answers")
     assert row["items"] == len(answers)
-    assert row["score_b"] == pytest.approx(answers["correct"].astype(float).mean())
+    assert row["score_b"] == pytest.approx(weighted(home / "other"))
 
 
 def test_the_page_of_a_mixture_has_the_texts_of_both(home, log, tmp_path):
