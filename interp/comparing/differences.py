@@ -37,8 +37,8 @@ DIFFERENCES = Table(
     by=["model", "metric", "subset"],
     measured="prompts",
     numbers=[
-        Mean("score_a", "mean score in a", "score", "as the metric's"),
-        Mean("score_b", "mean score in b", "score", "as the metric's"),
+        Plain("score_a", "mean score in a", "score", "as the metric's", why="difference"),
+        Plain("score_b", "mean score in b", "score", "as the metric's", why="difference"),
         Mean(
             "difference", "mean score in a minus that in b", "score",
             sign="positive: larger in a", tested=0.0,
@@ -59,6 +59,7 @@ DIFFERENCES = Table(
         ),
     ],
     trials=UNITS,
+    order=["score_a", "score_b"],
     key="pair_id",
     family=["metric"],
     headline=Largest(
@@ -83,9 +84,10 @@ class Differences(Estimated):
         differences = super().frame.astype({"only_a": int, "only_b": int})
         half = (differences["difference_high"] - differences["difference_low"]) / 2
         power = differences["clusters"].map(lambda count: beyond_half(max(2, int(count))))
-        shares = differences["p_mcnemar"].notna()  # which differ by 1 at most
-        bounded = differences[[*ENDS]].clip(-1, 1).where(shares, differences[[*ENDS]])
-        return differences.assign(detectable=half * (1 + power), **bounded)
+        differences["detectable"] = half * (1 + power)
+        shares, ends = differences["p_mcnemar"].notna(), [*ENDS]
+        differences.loc[shares, ends] = differences.loc[shares, ends].clip(-1, 1)
+        return differences
 
     def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows, with the detectable difference."""

@@ -223,4 +223,5 @@ def test_the_table_by_hand():
     assert [*table["only_a"]] == [10, 5, 5, 5] and (table["only_b"] == 0).all()
     assert (table["clusters"] == 10).all()
     assert (table["difference_low"] < 0.25).all() and (table["difference_high"] > 0.25).all()
+    assert (table.filter(regex="_low|_high").abs() <= 1).all(axis=None)
     assert [*table["p_mcnemar"]] == [2 / 2**10, *[2 / 2**5] * 3]
