@@ -22,7 +22,6 @@ from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import FORCED, FREE
 from interp.console import echo
 from interp.errors import UserError, visible
-from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
@@ -64,13 +63,17 @@ class Answered(Result):
         Raises:
             UserError: there is no such model, or none of a model's answers was judged.
         """
+        from interp.measurements.answers import comparison
+
         cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
         pairs = [
-            judged_pairs(chosen(answers, "model", name), prompts, model=name, cluster=cluster)
+            comparison.judged_pairs(
+                chosen(answers, "model", name), prompts, model=name, cluster=cluster
+            )
             for name in (a, b)
         ]
-        measures = measures_of(pairs[0], cluster=cluster)
-        return comparison_table(*pairs, measures=measures, cluster=cluster)
+        measures = comparison.measures_of(pairs[0], cluster=cluster)
+        return comparison.comparison_table(*pairs, measures=measures, cluster=cluster)
 
     def report(self) -> Report:
         """The page about the result; it counts only complete pairs."""
@@ -159,12 +162,9 @@ class Answered(Result):
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
         said = said_outside(self.cautions)
-        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), self._note_alone()]
+        alone = note_alone(self._own_prompts["pair_id"])
+        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), alone]
         return "; ".join(filter(None, notes))
-
-    def _note_alone(self) -> str:
-        """How many pairs have one prompt."""
-        return note_alone(self._own_prompts["pair_id"])
 
 
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
@@ -258,7 +258,7 @@ class Completions(Answered):
         return self.browsed(partial(text_panels, self.measured))
 
     def _note(self) -> str:
-        return self._note_alone()
+        return note_alone(self._own_prompts["pair_id"])
 
 
 _OPTIONS = "Summed probability of the texts or first tokens with which an answer may begin."
