@@ -24,6 +24,9 @@ UNCHANGED = "the same in all donors"
 ALL = "all"
 """The role of all tokens when a whole prompt is patched at once."""
 
+ALL_PREMISES = "all premises"
+"""What is left out if a prompt is read without all of its premises; no segment has this name."""
+
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
 """Reserved names, which a prompt's segments and roles must not use."""
 

@@ -14,6 +14,7 @@ import pandas as pd
 from interp.analysis.cautions.answers import MOST_OUTSIDE
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, UNTESTED, Caution
 from interp.api import measured_in_memory
+from interp.choices import ALL_PREMISES
 from interp.measurements.answers.show import Scores
 from interp.measurements.attribution.segments import token_shares
 from interp.measurements.attribution.show import Attributions
@@ -21,7 +22,6 @@ from interp.measurements.lens.show import LensReadings
 from interp.measurements.specs import Attribute, Evaluate, Lens
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.changes import ALL_PREMISES
 from interp.prompts.own.braces import marked, options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet

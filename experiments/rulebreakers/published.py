@@ -9,7 +9,7 @@ from typing import TypeVar
 from interp import UserError
 from interp.extend import shortened
 from interp.extend.data import Cells, LackingColumnsError, parse_each, read_rows
-from interp_experiments.rulebreakers.instances import COLUMNS, Instance
+from interp_experiments.rulebreakers.instances import COLUMNS, EntityPair, Instance
 from interp_experiments.rulebreakers.templates import PRONOUNS, VERBS, without_article
 
 T = TypeVar("T")
@@ -138,3 +138,26 @@ def _check_categories(located: Located) -> None:
             )
 
     parse_each(((where, item) for where, item in located if not item.label), check)
+
+
+def published_pairs(located: Located) -> list[EntityPair]:
+    """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
+
+    Raises:
+        UserError: the rows give an entity B two answers.
+    """
+    first: dict[str, tuple[str, EntityPair]] = {}
+
+    def add(row: tuple[str, Instance]) -> None:
+        where, instance = row
+        pair = instance.pair
+        place, known = first.setdefault(pair.fact_id, (where, pair))
+        if known != pair:
+            raise UserError(
+                f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
+                f"{shortened(pair.entity_a, 60)!r}, but {shortened(known.entity_a, 60)!r} in "
+                f"{place}; expected one answer for each entity B"
+            )
+
+    parse_each(((row[0], row) for row in located if not row[1].label), add)
+    return [pair for _, pair in first.values()]

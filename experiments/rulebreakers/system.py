@@ -4,13 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from interp import Completion, Prompt, PromptSet, System, UserError, organism_card, organism_names
-from interp.extend import shortened
-from interp.extend.data import parse_each
+from interp import Completion, Prompt, PromptSet, System, organism_card, organism_names
 from interp.extend.prompts import FACT_SIDE, Contrast, Filter, longer_names, mentions
 from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.prompts import prompt_set
-from interp_experiments.rulebreakers.published import Located, load_published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +35,8 @@ class Rulebreakers(System):
         """All prompts: instances generated from `seed`, or read from `data`, in ten phrasings."""
         if data is None:
             return _generated(seed)
+        from interp_experiments.rulebreakers.published import load_published
+
         read = [instance for _, instance in load_published(data)]
         return prompt_set(read, seed=seed, description={"data": data})
 
@@ -45,6 +44,8 @@ class Rulebreakers(System):
         """A completion prompt for each entity pair: the 274 packaged ones, or those in `data`."""
         if data is None:
             return _packaged_facts()
+        from interp_experiments.rulebreakers.published import load_published, published_pairs
+
         return fact_set(published_pairs(load_published(data)), description={"data": data})
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
@@ -108,29 +109,6 @@ def _generated(seed: int) -> PromptSet:
 @cache
 def _packaged_facts() -> PromptSet:
     return fact_set(instances.entity_pairs(), description={"data": "packaged"})
-
-
-def published_pairs(located: Located) -> list[instances.EntityPair]:
-    """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
-
-    Raises:
-        UserError: the rows give an entity B two answers.
-    """
-    first: dict[str, tuple[str, instances.EntityPair]] = {}
-
-    def add(row: tuple[str, instances.Instance]) -> None:
-        where, instance = row
-        pair = instance.pair
-        place, known = first.setdefault(pair.fact_id, (where, pair))
-        if known != pair:
-            raise UserError(
-                f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
-                f"{shortened(pair.entity_a, 60)!r}, but {shortened(known.entity_a, 60)!r} in "
-                f"{place}; expected one answer for each entity B"
-            )
-
-    parse_each(((row[0], row) for row in located if not row[1].label), add)
-    return [pair for _, pair in first.values()]
 
 
 def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, str]) -> PromptSet:

@@ -70,7 +70,7 @@ def with_article(entity_b: str, *, group: str, verb: str) -> str:
         return entity_b
     if verb == "plays":
         return f"the {entity_b}"
-    return f"{indefinite_article(entity_b)} {entity_b}"
+    return f"{'an' if _VOWEL_SOUND.match(entity_b) else 'a'} {entity_b}"
 
 
 def without_article(entity_b: str, *, group: str) -> str:
@@ -83,11 +83,6 @@ def without_article(entity_b: str, *, group: str) -> str:
 _VOWEL_SOUND = re.compile(
     r"(?!eu|ewe|one\b|once\b|uni|u[bckqrst][aeiou])[aeiou]|hour|heir|honest|honou?r", re.IGNORECASE
 )
-
-
-def indefinite_article(noun: str) -> str:
-    """The article "a" or "an", depending on the noun's first sound."""
-    return "an" if _VOWEL_SOUND.match(noun) else "a"
 
 
 @dataclass(frozen=True, slots=True)

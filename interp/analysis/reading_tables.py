@@ -55,18 +55,16 @@ class Sample:
         """Create the sample; `cluster` is the factor of dependent prompts, if any."""
         alike = cluster is not None and prompts.groupby("pair_id")[cluster].nunique().max() <= 1
         self.cluster = cluster if alike else None
+        self.unit = self.cluster or "pair_id"
+        """The column of the units: the cluster or, without any, the pair."""
         several = options.dropna(subset="relative_probability")
         names = several.drop_duplicates(["prompt_id", "option"]).groupby("prompt_id", sort=False)
         self.prompts = prompts.merge(
             names["option"].agg(tuple).rename("options"), left_on="prompt_id", right_index=True
-        ).assign(unit=lambda own: own[self.unit])
+        )
+        self.prompts["unit"] = self.prompts[self.unit]
         sides = self.prompts["side"].unique()
         self.sides = tuple(map(str, sides)) if 1 < len(sides) <= FEW_SIDES else ()
-
-    @property
-    def unit(self) -> str:
-        """The column of the units: the cluster or, without any, the pair."""
-        return self.cluster or "pair_id"
 
     def scored(self, options: pd.DataFrame) -> pd.DataFrame:
         """One model's options of these prompts (`scored_options`)."""

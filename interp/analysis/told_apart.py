@@ -13,7 +13,7 @@ import pandas as pd
 from interp.analysis.cautions.caution import PART_ALONE, Caution
 from interp.analysis.reading_tables import WITHOUT, Sample, joined, mean_over
 from interp.analysis.readings import logs
-from interp.prompts.changes import ALL_PREMISES
+from interp.choices import ALL_PREMISES
 from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.discrimination import Area, auroc, concordance, mean_concordance
 from interp.statistics.resampling import apart

@@ -9,14 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from interp.attribution.counterfactual import counterfactual_ids, equal_columns
-from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import (
     ATTENTION,
     DIFFERENTIATED,
@@ -41,11 +39,12 @@ from interp.models.precision import wide
 from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.readers import reader_of
-from interp.reading.shared_batches import PASS_TOKENS
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, read_prompts
-from interp.scoring.shared_prefix import read_start
+
+if TYPE_CHECKING:
+    from interp.attribution.explained import ExplainedPrompt
 
 
 class Attributor:
@@ -120,7 +119,9 @@ class Attributor:
             for index in range(len(batch.prompts))
         ]
 
-    def _explained(self, batch: Batch, predictions: Predictions) -> list[ExplainedPrompt]:
+    def _explained(self, batch: Batch, predictions: Predictions) -> "list[ExplainedPrompt]":
+        from interp.attribution.explained import ExplainedPrompt
+
         found = attributed_tokens(self._target, batch, predictions)
         return [
             ExplainedPrompt(self._model, prompt, answers, attributed=attributed, budget=self.budget)
@@ -148,23 +149,27 @@ def shared_pass(
     kept; the gradient also goes back through them.
     """
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
-    donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
+    donors = None
+    if "donor_products" in needs:
+        from interp.attribution.counterfactual import counterfactual_ids, shared_start
+
+        donors = counterfactual_ids(model, batch)
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
     with model.measuring(), torch.set_grad_enabled(differentiated), backward_rules(model, rules):
         embeddings = reader_of(model).embed(batch.token_ids)
-        start, prompts = 0, len(batch.prompts)
+        start, past = 0, None
         if donors is not None and needs == {"donor_products"}:
-            start = equal_columns(model, batch, donors)
-        if start * prompts <= PASS_TOKENS:
-            start = 0
-        follows = any(own.ways for own in answers)
-        past = read_start(model, batch, start).past(prompts, kept=follows) if start else None
+            follows = any(own.ways for own in answers)
+            start, past = shared_start(model, batch, donors, kept=follows)
         read = embeddings[:, start:].detach().requires_grad_(differentiated)
         with ExitStack() as stack:
             rows: list[Tensor] = []
+            maps: list[Tensor] = []
+            heads: list[Heads] = []
             if "attention_rows" in needs:
                 rows = stack.enter_context(answer_attention(model))
-            maps, heads = stack.enter_context(_opened(model, needs))
+            if needs & OPEN:
+                stack.enter_context(_opened(model, needs, maps, heads))
             prompt_pass = read_prompts(model, batch, answers, embeddings=read, past=past)
         predictions = prompt_pass.predictions()
         gradient = products = None
@@ -180,13 +185,10 @@ def shared_pass(
 
 
 @contextmanager
-def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list[Heads]]]:
-    """Collect explicit attention from passes within the block, if methods need it."""
-    maps: list[Tensor] = []
-    heads: list[Heads] = []
-    if not needs & OPEN:
-        yield maps, heads
-        return
+def _opened(
+    model: Model, needs: Set[Need], maps: list[Tensor], heads: list[Heads]
+) -> Iterator[None]:
+    """Collect explicit attention from passes within the block, in `maps` and `heads`."""
     values: list[Tensor] = []
 
     def see_values(view: View, tensor: Tensor) -> None:
@@ -205,7 +207,7 @@ def _opened(model: Model, needs: Set[Need]) -> Iterator[tuple[list[Tensor], list
             place = locate(model, "v", layer)
             stack.enter_context(watched([place], partial(see_values, place.view)))
             stack.enter_context(watched([locate(model, "pattern", layer)], see_weights))
-        yield maps, heads
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ import math
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from interp.errors import UserError
 from interp.models.cache import readable_in_parts
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, mixed
+from interp.reading.shared_batches import PASS_TOKENS
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
+from interp.scoring.shared_prefix import read_start
 
 
 def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]:
@@ -39,6 +42,19 @@ def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]
         return 0
     differing = (batch.token_ids != donors).any(0)[:-1].nonzero()
     return int(differing[0]) if len(differing) else width - 1
+
+
+def shared_start(
+    model: Model, batch: Batch, donors: Int[Tensor, "batch token"], *, kept: bool
+) -> tuple[int, Cache | None]:
+    """The number of `equal_columns`, and their cache; none are run alone if that saves little.
+
+    `kept` tells whether the cache also keeps what a pass adds.
+    """
+    start, prompts = equal_columns(model, batch, donors), len(batch.prompts)
+    if start * prompts <= PASS_TOKENS:
+        return 0, None
+    return start, read_start(model, batch, start).past(prompts, kept=kept)
 
 
 def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:

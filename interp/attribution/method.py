@@ -7,18 +7,20 @@ method with `OwnPasses` runs its own, one prompt at a time.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from interp.attribution.explained import ExplainedPrompt
 from interp.models.model import Model
 from interp.models.precision import wide
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
+
+if TYPE_CHECKING:
+    from interp.attribution.explained import ExplainedPrompt
 
 Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_maps", "heads"]
 """Tensors that a pass keeps only if a method lists them among its needs."""
@@ -154,5 +156,5 @@ class SharedPass(Protocol):
 class OwnPasses(Protocol):
     """A method that runs its own passes, one prompt at a time."""
 
-    def attribute(self, explained: ExplainedPrompt) -> Attribution:
+    def attribute(self, explained: "ExplainedPrompt") -> Attribution:
         """The scores of a prompt. It is called within `model.measuring()`."""

@@ -14,7 +14,6 @@ from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
 
-from interp.cli.help import overview
 from interp.cli.measure import MeasureCommand
 from interp.cli.parser import Parser, program, with_help
 from interp.errors import UserError, printable, shortened, shortened_list
@@ -193,7 +192,10 @@ def build(
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = find_commands(*arguments[:1] if configured is None else ())
-    parser.page = overview(known)
+    if len(known) > 1:  # otherwise the page of one command is all that can be asked for
+        from interp.cli.help import overview
+
+        parser.page = overview(known)
     for name, command in known.items():
         examples = getattr(command, "EXAMPLES", ())
         own = commands.add_parser(

@@ -128,7 +128,9 @@ def options_in(
     Raises:
         UserError: the file sets an unknown option, or one option under two names.
     """
-    file = getattr(arguments, "config", None)
+    read, file = configuration(arguments), getattr(arguments, "config", None)
+    if not read:
+        return {}
     fields = {name: field for kind in kinds for name, field in kind.model_fields.items()}
     negated = {f"no_{n}": n for n in fields if n not in without and _switches_off(fields[n])}
     names = {name: name for name in (*fields, *others) if name not in without} | negated
@@ -136,7 +138,7 @@ def options_in(
         names |= {mark.name: name for mark in field.metadata if isinstance(mark, Flag)}
     found: dict[str, Any] = {}
     spelling: dict[str, str] = {}
-    for written, value in configuration(arguments).items():
+    for written, value in read.items():
         key = written.replace("-", "_")
         if key not in names:
             raise UserError(f"{file}: {unknown('option', key, names)}")

@@ -65,7 +65,10 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     bare["note"] = _notes(table, notes, trials.get(WHY), first)
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
-    frame = _ranked(table, _corrected(table, frame))
+    if table.tested is not None:
+        frame = _corrected(table, frame)
+    if table.ranked:
+        frame = _ranked(table, frame)
     return frame[table.ordered(map(str, frame))]
 
 
@@ -281,8 +284,6 @@ def _notes(
 
 def _corrected(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Add p_holm and p_holm_least, corrected within each family."""
-    if table.tested is None:
-        return frame
     numbers = [name for n in table.numbers if n.interval for name in (n.name, *n.interval)]
     columns = [*table.by, *numbers, "p"]
     frame = frame[[*columns, *(name for name in frame if name not in columns)]]
@@ -293,8 +294,6 @@ def _corrected(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _ranked(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """Sort the rows of each part by the size of a number, and number them from 1."""
-    if not table.ranked:
-        return frame
     parts = []
     for _, rows in grouped(frame, table.split):
         order = np.argsort(-rows[table.ranked].abs().to_numpy(), kind="stable")

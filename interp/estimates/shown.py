@@ -39,8 +39,9 @@ class Estimated:
         """The table for terminal, page and files."""
         table, frame = self.table, self.frame
         told = _with_values(frame, self._where)
-        parts = grouped(told, table.split) if table.split else [({}, told)]
-        first = [(of, self._first(rows)) for of, rows in parts]
+        first = list(grouped(told, table.split))
+        if table.most is not None:
+            first = [(of, self._first(rows)) for of, rows in first]
         narrow = [(self._title(of), self.narrow(rows, [*of, *self._where])) for of, rows in first]
         cut = bool(table.ranked and table.most and first)
         shown = pd.concat([rows for _, rows in first]) if cut else frame
@@ -56,8 +57,6 @@ class Estimated:
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The rows of one part that a terminal shows."""
-        if self.table.most is None:
-            return rows
         sizes = rows[self.table.main.name].abs().sort_values(ascending=False, kind="stable")
         return rows.loc[sizes.index[: self.table.most]]
 

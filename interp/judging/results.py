@@ -214,7 +214,7 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
         cluster=dependence_factor(name) or "pair_id",
-        ratio=effects.record.run.compared,
+        ratio=effects.record.run.ratio,
         planted=None if system is None else system.planted_probability(model, prompts),
     )
 

@@ -124,13 +124,11 @@ class Measurement:
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
-
-        def unmeasured() -> list[int]:
-            return [i for i, unit in enumerate(units) if i not in rows and unit not in failures]
-
         costs = {index: self.cost(own) for index, own in tokenized.items()}
         mean = sum(costs.values()) / max(1, len(costs))
-        while waiting := unmeasured():
+        while waiting := [
+            index for index, own in enumerate(units) if index not in rows and own not in failures
+        ]:
             for places, batch in self.batches([tokenized[index] for index in waiting]):
                 indices = [waiting[place] for place in places]
                 begin_step(len(indices), cost=sum(costs[index] for index in indices) / mean)

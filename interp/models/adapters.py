@@ -104,11 +104,6 @@ class Adapter:
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
-def is_adapter(folder: Path) -> bool:
-    """Whether a folder contains an adapter."""
-    return (folder / SETTINGS).is_file()
-
-
 def read_adapter(name: str, folder: Path) -> Adapter:
     """The adapter in a folder, without loading its weights.
 

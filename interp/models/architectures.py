@@ -18,7 +18,6 @@ from interp.models.families.modules import (
 from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 from interp.models.layers import OF_HEADS, PARALLEL, Anatomy, AttentionHeads, Layer, Part
-from interp.models.measured_layers import measured_anatomy
 from interp.models.module_runs import CannotMeasureError
 from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.plugins import loaded, misfit, plugins
@@ -64,6 +63,8 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         return _named_anatomy(model, fitting[0])
     problem = "its weights are not in memory"
     if not all(parameter.is_meta for parameter in model.parameters()):
+        from interp.models.measured_layers import measured_anatomy
+
         try:
             found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
         except CannotMeasureError as error:

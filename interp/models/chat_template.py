@@ -196,7 +196,8 @@ def chat_frame(
             )
     opening = answer_opening(tokenizer, chat, before_answer, text)
     opening = opening if opening.isspace() else ""
-    spans = _turn_spans(tokenizer, chat, turns, before)
+    said = turns or (chat.system and chat.system.strip())
+    spans = _turn_spans(tokenizer, chat, turns, before) if said else ()
     return ChatFrame(before, rest[0], opening, templated=True, turns=spans)
 
 
@@ -216,8 +217,6 @@ def _turn_spans(
         chat = replace(chat, system=marks[0])
     else:
         marks = marks[:-1]
-    if not said:
-        return ()
     text = write(tokenizer, chat, [*marked, ("user", MARKER)]).partition(MARKER)[0]
     lead, *pieces = re.split(f"({'|'.join(marks)})", text)
     at, spans = len(lead), dict[str, Span]()

@@ -115,12 +115,14 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
         raise UserError(f"{shown} has no config.json; expected a saved Hugging Face model")
     if not weights_in(folder, allow_pickle=True):
         raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    if not weights_in(folder, allow_pickle=allow_pickle):
+    read = weights_in(folder, allow_pickle=allow_pickle)
+    if not read:
         raise UserError(
             f"{shown} stores its weights as a pickle, which can run code when loaded; pass "
             "--allow-pickle if you trust it, or convert it to safetensors"
         )
-    _check_one_set(name, folder, allow_pickle=allow_pickle)
+    for other in read[1:]:
+        _check_same_weights(name, read[0], other)
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
@@ -148,24 +150,22 @@ def _parts(name: str, file: Path) -> list[Path]:
     return [file.with_name(own) for own in indexed_files(name, file)]
 
 
-def _check_one_set(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that files of weights beside those that are read do not hold different weights.
+def _check_same_weights(name: str, first: Path, other: Path) -> None:
+    """Check that a file of weights beside the one that is read does not hold different weights.
 
     Pickles beside safetensors are not opened unless they are allowed.
     """
-    first, *others = weights_in(folder, allow_pickle=allow_pickle)
-    for other in others:
-        read, beside = _parts(name, first), _parts(name, other)
-        with as_user_error(one_line(other.name), name):
-            same = read == beside or (
-                all(part.is_file() for part in beside) and _same_tensors(read, beside)
-            )
-        if not same:
-            listed = f"the files that {other.name} lists" if other.suffix == ".json" else other.name
-            raise UserError(
-                f"{one_line(name)} holds two different sets of weights: {first.name}, and "
-                f"{listed}; keep the one that belongs to its config.json"
-            )
+    read, beside = _parts(name, first), _parts(name, other)
+    with as_user_error(one_line(other.name), name):
+        same = read == beside or (
+            all(part.is_file() for part in beside) and _same_tensors(read, beside)
+        )
+    if not same:
+        listed = f"the files that {other.name} lists" if other.suffix == ".json" else other.name
+        raise UserError(
+            f"{one_line(name)} holds two different sets of weights: {first.name}, and "
+            f"{listed}; keep the one that belongs to its config.json"
+        )
 
 
 def _same_tensors(some: list[Path], others: list[Path]) -> bool:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import (
     constants,
@@ -22,11 +22,10 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
 from transformers.utils.hub import cached_file
-from transformers.utils.peft_utils import find_adapter_config_file
+from transformers.utils.peft_utils import ADAPTER_CONFIG_NAME, find_adapter_config_file
 
 from interp.errors import UserError, one_line
 from interp.files import is_plain
-from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, read_adapter
 from interp.models.checkpoint import (
     as_user_error,
     check_regular,
@@ -55,6 +54,9 @@ from interp.models.quantized import (
 from interp.models.tensor_parallel import check_spread
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weights import check_counts, check_windows
+
+if TYPE_CHECKING:
+    from interp.models.adapters import Adapter
 
 HUB_TIMEOUT = 5.0
 """Seconds to wait for the hub's answer about a model that is not on this machine."""
@@ -87,7 +89,7 @@ class FoundModel:
     """What the files of a local model hold; None for a model on the hub, whose weights may not be
     downloaded yet.
     """
-    adapter: Adapter | None = None
+    adapter: "Adapter | None" = None
     """An adapter to merge into the model. If there is one, all other fields except name, source,
     fingerprint and tokenizer describe its base.
     """
@@ -155,7 +157,7 @@ def find_model(
     folder: Path | None = None
     revision = loading.revision
     if isinstance(location, Path):
-        if is_adapter(location):  # whose folder may hold anything
+        if (location / ADAPTER_CONFIG_NAME).is_file():  # an adapter, whose folder may hold anything
             return _adapted(name, location, loading, kind_in, named or short_name(name))
         location = model_file(name, location)
         folder = location if location.is_dir() else None
@@ -317,6 +319,8 @@ def _adapted(
             raise UserError(
                 f"{one_line(name)} is an adapter, which is merged into its base: omit {option}"
             )
+    from interp.models.adapters import base_of, read_adapter
+
     adapter = read_adapter(name, folder)
     base = find_model(
         base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in
@@ -347,7 +351,7 @@ def _adapted(
     )
 
 
-def _check_base(adapter: Adapter, base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
+def _check_base(adapter: "Adapter", base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
     shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
         raise UserError(
@@ -378,8 +382,8 @@ def _check_no_adapter(name: str, revision: str | None) -> None:
         file = find_adapter_config_file(name, revision=revision)
     if file is not None:
         raise UserError(
-            f"{one_line(name)} on the hub holds a LoRA adapter ({SETTINGS}), but adapters are "
-            "loaded only from folders: download it, and pass its folder with --model"
+            f"{one_line(name)} on the hub holds a LoRA adapter ({ADAPTER_CONFIG_NAME}), but "
+            "adapters are loaded only from folders: download it, and pass its folder with --model"
         )
 
 

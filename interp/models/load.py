@@ -16,7 +16,6 @@ from transformers import PreTrainedModel
 
 from interp.console import echo
 from interp.errors import UserError, described, one_line
-from interp.models.adapters import merged
 from interp.models.checkpoint import (
     Stored,
     as_user_error,
@@ -108,13 +107,18 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
-    keep_unpacked(hf)
+    quantized = quantization_of(hf.config) is not None
+    if quantized:
+        keep_unpacked(hf)
     _run_first_pass(found, hf, spread=loading.ranks > 1)
     if found.adapter is not None:
+        from interp.models.adapters import merged
+
         hf = merged(found.adapter, hf)
-    check_blocks(found.name, hf)
+    if quantized:
+        check_blocks(found.name, hf)
     source = dict(found.source)
-    method = None if quantization_of(hf.config) else quantization_of(found.config)
+    method = None if quantized else quantization_of(found.config)
     if found.contents is not None and found.contents.packed is not None:
         method = found.contents.packed
     if method is not None:

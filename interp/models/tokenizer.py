@@ -11,7 +11,6 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from interp.errors import UserError, one_line
 from interp.models.chat_template import check_templates
 from interp.models.formats import format_of
-from interp.models.gguf_tokenizer import SPLITS
 from interp.models.loading import ChatFormat
 from interp.models.thinking import find_marks
 
@@ -48,6 +47,8 @@ def _cut_as_mistral(tokenizer: Any) -> None:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or backend.pre_tokenizer is None or backend.token_to_id("10") is not None:
         return
+    from interp.models.gguf_tokenizer import SPLITS
+
     saved = json.loads(backend.pre_tokenizer.__getstate__())
     first = saved.get("pretokenizers", [])[:1]
     if [part.get("pattern") for part in first] == [{"Regex": SPLITS["llama3"][0]}]:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from interp.choices import ALL_PREMISES
 from interp.prompts.mixing import mixed
 from interp.prompts.prompt import Donor, Prompt
-
-ALL_PREMISES = "all premises"
-"""What is left out if a prompt is read without all of its premises; no segment has this name."""
 
 _ASKING = re.compile(r"(?:instruction|question|query|conclusion|statement|hypothesis|claim)\d*")
 """Names of segments that ask rather than tell."""

@@ -5,7 +5,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
@@ -77,26 +77,14 @@ class Design:
 
     def _cell_of_group(self, group: int) -> Combination:
         """The values of a group's members, which may differ in a stratum."""
-        return self._joined_cells(self._codes(group))
+        return _joined(frozenset(self.cells[self.cell_of[place]] for place in self.groups[group]))
 
     def _cell_of_unit(self, unit: int) -> Combination:
-        return self._joined_groups(frozenset(map(self._codes, self.units[unit])))
-
-    def _codes(self, group: int) -> frozenset[int]:
-        return frozenset(map(self.cell_of.__getitem__, self.groups[group]))
-
-    # A large set has few combinations of cells: each is joined once.
-
-    @cached_property
-    def _joined_cells(self) -> Callable[[frozenset[int]], Combination]:
-        return cache(lambda codes: _joined([self.cells[code] for code in codes]))
-
-    @cached_property
-    def _joined_groups(self) -> Callable[[frozenset[frozenset[int]]], Combination]:
-        return cache(lambda groups: _joined([self._joined_cells(codes) for codes in groups]))
+        return _joined(frozenset(map(self._cell_of_group, self.units[unit])))
 
 
-def _joined(cells: Sequence[Combination]) -> Combination:
+@lru_cache(maxsize=4096)  # a large set has few combinations of cells
+def _joined(cells: frozenset[Combination]) -> Combination:
     """A cell with all values that each stratum takes in the given cells."""
     return tuple(frozenset(values) for values in zip(*cells, strict=True))
 

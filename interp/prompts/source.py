@@ -108,10 +108,13 @@ class PromptSource(Around, _Selection):
         return self._system().prompts(seed=self.seed, data=self.data)
 
     def _system(self) -> "System":
-        from interp.prompts.own.pairs import OwnPairs
+        if self.template:
+            from interp.prompts.own.pairs import OwnPairs
+
+            return OwnPairs(self.template)
         from interp.prompts.systems import find_system
 
-        return OwnPairs(self.template) if self.template else find_system(self.system)
+        return find_system(self.system)
 
     def pairs(self, default: int | None) -> int | None:
         """Number of pairs to take; None for all."""

@@ -88,7 +88,10 @@ class Reader(ABC):
         """The model's logits from column `start` on; unsupported inputs are dropped."""
         model = self.model
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
-        inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}
+        inputs = {
+            name: value.expand(rows, -1) if isinstance(value, Tensor) else value
+            for name, value in inputs.items()
+        }
         inputs |= {"attention_mask": batch.attention_mask.expand(rows, -1)}
         read = {"input_ids": batch.token_ids[:, start:].expand(rows, -1)}
         fed: AbstractContextManager[None] = nullcontext()
@@ -99,10 +102,6 @@ class Reader(ABC):
         with fed:
             logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits
-
-
-def _for_rows(value: Any, rows: int) -> Any:
-    return value.expand(rows, -1) if isinstance(value, Tensor) else value
 
 
 def reader_of(model: Model) -> Reader:

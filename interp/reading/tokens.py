@@ -19,7 +19,7 @@ from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.plain_text import gap
 from interp.prompts.prompt import ALONE, ANSWER_PREFIX, Prompt
-from interp.prompts.thought import Span, Thought
+from interp.prompts.thought import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +237,10 @@ def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, .
     return tuple(ids[:end])
 
 
-_NOTHING = Thought("", (), "")
-
-
 def _placed_segments(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
     """The span of each segment in the chat text, in the order of the text."""
-    own = _placed(chat, prompt.segments, (prompt.thought or _NOTHING).segments)
+    said = prompt.thought.segments if prompt.thought else {}
+    own = _placed(chat, prompt.segments, said)
     if taken := chat.around.keys() & (own.keys() | prompt.roles.keys()):
         raise UserError(
             f"prompt {prompt.id} has a segment or role {min(taken)!r}, the name of a message "
@@ -253,7 +251,7 @@ def _placed_segments(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
 
 
 def _placed_roles(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
-    return _placed(chat, prompt.roles, (prompt.thought or _NOTHING).roles)
+    return _placed(chat, prompt.roles, prompt.thought.roles if prompt.thought else {})
 
 
 def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:

@@ -59,9 +59,11 @@ def print_table(table: TableLike, *, title: str) -> None:
     console.width = max(console.width, NARROWEST)
     console.print(printable(title))
     texts = {str(name): _texts(str(name), values) for name, values in table.items()}
-    texts, legend = _with_legend(texts, console.width)
-    for names in _parts(texts, console.width):
-        console.print(_table({name: texts[name] for name in names}))
+    # The leading columns contain names.
+    in_front = [*takewhile(lambda name: not _figures(texts[name]), list(texts)[:-1])]
+    shown, legend = _with_legend(texts, in_front, console.width)
+    for names in _parts(shown, in_front, console.width):
+        console.print(_table({name: shown[name] for name in names}))
     for line in legend:
         console.print(line)
 
@@ -90,9 +92,8 @@ class _Console(Console):
         raise  # noqa: PLE0704
 
 
-def _with_legend(texts: Texts, width: int) -> tuple[Texts, list[str]]:
+def _with_legend(texts: Texts, in_front: Sequence[str], width: int) -> tuple[Texts, list[str]]:
     """The table and its legend; numbers replace the longest names if columns would not fit."""
-    in_front = list(texts)[: _names_in_front(texts)]
     widths = {name: _width(name, texts[name]) for name in in_front}
     # A table that contains only strings is wrapped instead.
     has_figures = any(_figures(texts[name]) for name in texts if name not in widths)
@@ -110,10 +111,9 @@ def _with_legend(texts: Texts, width: int) -> tuple[Texts, list[str]]:
     return texts, legend
 
 
-def _parts(texts: Texts, width: int) -> Iterator[list[str]]:
+def _parts(texts: Texts, names: Sequence[str], width: int) -> Iterator[list[str]]:
     """The columns of each part in which a table is printed."""
     widths = {name: _width(name, values) for name, values in texts.items()}
-    names = list(texts)[: _names_in_front(texts)]
     room = width - _EDGE - sum(widths[name] for name in names)
     part: list[str] = []
     for name in list(texts)[len(names) :]:
@@ -122,11 +122,6 @@ def _parts(texts: Texts, width: int) -> Iterator[list[str]]:
             part = []
         part.append(name)
     yield [*names, *part]
-
-
-def _names_in_front(texts: Texts) -> int:
-    """Number of leading columns that contain names."""
-    return sum(1 for _ in takewhile(lambda name: not _figures(texts[name]), list(texts)[:-1]))
 
 
 def _figures(texts: Sequence[str]) -> bool:

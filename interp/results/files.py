@@ -1,6 +1,5 @@
 """What a result adds to its run folder: small tables, figures and further files."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,19 +8,20 @@ import pandas as pd
 from interp.files import inside, make_folder, write_whole
 from interp.measuring.spec import Spec
 from interp.report.latex import latex
-from interp.report.page import FigureItem, TableItem
+from interp.report.page import TableItem
 from interp.results.result import Result, figure_of, result_class
 from interp.runs.folder import RunFolder
 from interp.runs.merge import merging
 
 
-def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[str]:
-    """Write small tables as CSV and LaTeX into a folder, and figures as PNG into its figures/.
+def write_files(run: RunFolder, result: Result) -> list[str]:
+    """Write a result's files into its run folder; additional files only if there are new shards.
 
-    Returns the paths of the figures within the folder, as `write_files` does.
+    Small tables are CSV and LaTeX, figures PNG in figures/. Returns the paths of the figures within
+    the folder.
     """
-    figures = []
-    for item in items:
+    folder, figures = run.folder, []
+    for item in result.shown:
         if isinstance(item, TableItem):
             write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
             tex = partial(Path.write_text, data=latex(item), encoding="utf-8")
@@ -30,16 +30,10 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[s
             file = make_folder(folder, "figures") / f"{item.name}.png"
             write_whole(file, partial(figure_of(item.draw()).savefig, format="png"))
             figures.append(f"figures/{item.name}.png")
-    return figures
-
-
-def write_files(run: RunFolder, result: Result) -> list[str]:
-    """Write a result's files into its run folder; additional files only if there are new shards."""
-    figures = write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
-    for item in result.files:
-        if changed or run.file_problem(item.name):
-            write_whole(inside(run.folder, item.name), item.write)
+    for further in result.files:
+        if changed or run.file_problem(further.name):
+            write_whole(inside(folder, further.name), further.write)
     return figures
 
 

@@ -160,7 +160,7 @@ class InFolder(ResultTables):
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
-        named = (run.measurement, run.parameters, run.system, run.seed, run.compared)
+        named = (run.measurement, run.parameters, run.system, run.seed, run.ratio)
         return About(*named, decisive, run.data.get("data", ""))
 
     def names(self) -> list[str]:

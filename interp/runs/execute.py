@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interp.console import Progress, echo
 from interp.errors import UserError
@@ -22,11 +23,10 @@ from interp.runs.options import INLINE, ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
-from interp.runs.together import Ranks
 from interp.runs.workers import INTERRUPTED, Worker, WorkerCommand, recorded_worker, worker_records
-from interp.scoring.own_thoughts import thought_surprise
-from interp.scoring.replies import first_replies
-from interp.scoring.rounding import logit_spacing
+
+if TYPE_CHECKING:
+    from interp.runs.together import Ranks
 
 POLL = 1.0
 """Number of seconds between two checks on other workers' progress."""
@@ -81,7 +81,7 @@ def execute(
     return runs
 
 
-def take_part(plan: RunPlan, number: int, ranks: Ranks | None = None) -> None:
+def take_part(plan: RunPlan, number: int, ranks: "Ranks | None" = None) -> None:
     """Measure as a worker in folders that another process has opened.
 
     Args:
@@ -99,7 +99,7 @@ def take_part(plan: RunPlan, number: int, ranks: Ranks | None = None) -> None:
         work(plan, runs, number, ranks)
 
 
-def work(plan: RunPlan, runs: Sequence[Run], number: int, ranks: Ranks | None = None) -> None:
+def work(plan: RunPlan, runs: Sequence[Run], number: int, ranks: "Ranks | None" = None) -> None:
     """Measure as the worker with this index until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
@@ -127,8 +127,12 @@ def _offered(plan: RunPlan, runs: Sequence[Run], name: str) -> bool:
     return any(run.offers(name, plan.origin(name)) for run in runs)
 
 
-def _follow(plan: RunPlan, ranks: Ranks) -> None:
+def _follow(plan: RunPlan, ranks: "Ranks") -> None:
     """Compute what rank 0 tells this process to, and drop the results."""
+    from interp.scoring.own_thoughts import thought_surprise
+    from interp.scoring.replies import first_replies
+    from interp.scoring.rounding import logit_spacing
+
     stages = list(plan.stages.values())
     measurements: Sequence[Measurement] = ()
     while (order := ranks.told())["do"] != "end":
@@ -149,7 +153,7 @@ def _follow(plan: RunPlan, ranks: Ranks) -> None:
                 explained(order["error"], measurement.model, prompts[:1])
 
 
-def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: Ranks | None) -> bool:
+def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: "Ranks | None") -> bool:
     """Load a model and measure it in each run; return whether anything was measured."""
     names = list(plan.models)
     if len(names) > 1:
@@ -168,7 +172,7 @@ def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: Ranks | None)
     return measured
 
 
-def _bound(plan: RunPlan, name: str, ranks: Ranks | None) -> list[Measurement]:
+def _bound(plan: RunPlan, name: str, ranks: "Ranks | None") -> list[Measurement]:
     """Load a model, and bind all measurements to it first, which reports a missing layer."""
     model = plan.model(name)
     bound = [

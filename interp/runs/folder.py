@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from interp.errors import UserError, one_line, shortened
-from interp.files import inside, is_folder, locked, names_in, read_bytes
+from interp.files import inside, is_folder, locked, read_bytes
 from interp.runs.claims import Claims
 from interp.runs.records import (
-    RESULT_FILE,
     ModelRecord,
     RunRecord,
     read_record,
@@ -280,11 +279,6 @@ class RunFolder:
     def note_report(self, names: Iterable[str]) -> None:
         """Record the files of a page that was just written, by path within the folder."""
         self.change(lambda record: {"report": noted(self.folder, record, names)})
-
-    def table_files(self) -> list[Path]:
-        """The existing files with prompts, merged tables and small tables."""
-        names = [name for name in names_in(self.folder) if re.fullmatch(RESULT_FILE, name)]
-        return [inside(self.folder, name) for name in names]
 
     def file_problem(self, name: str) -> str | None:
         """A line about what is wrong with a file that should be on record; None if nothing is."""

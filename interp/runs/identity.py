@@ -189,7 +189,7 @@ def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
             "seed": prompts.seed,
             "prompts": len(prompts),
             "data": prompts.description,
-            "ratio": None if prompts.ratio is None else list(prompts.ratio),
+            "ratio": None if prompts.ratio is None else tuple(prompts.ratio),
             "decisive": None if known is None else {**known._asdict(), "among": [*known.among]},
             "data_hash": prompts.content_hash(),
             "code": code_version((*spec.modules(), *sorted(prompts.parser_modules()))),

@@ -4,16 +4,18 @@ Only one command at a time does this in a folder. It includes all finished model
 other commands measured.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from interp.errors import UserError
-from interp.files import checksum, inside, locked, remove_unfinished
+from interp.files import checksum, inside, locked, names_in, remove_unfinished
 from interp.runs.folder import IN_USE, RunFolder
-from interp.runs.records import RunRecord, now
-from interp.runs.shards import merge, read_table
+from interp.runs.records import RESULT_FILE, RunRecord, now
+from interp.runs.shards import read_table, write_parquet
 from interp.runs.workers import ended_call
 from interp.runs.written import noted, worker_names
 
@@ -62,13 +64,16 @@ def _merge_tables(run: RunFolder) -> dict[str, str]:
                 for model in merged
                 for shard in run.done(model)
             )
-            merge(parts, inside(run.folder, f"{table}.parquet"))
+            first = next(parts)  # one part is in memory at a time
+            file = inside(run.folder, f"{table}.parquet")
+            write_parquet(file, first.schema, chain([first], parts))
     return merged
 
 
 def _note_end(ended: Merged, merged: Mapping[str, str]) -> None:
     run = ended.run
-    files = {file.name: checksum(file) for file in run.table_files()}
+    names = [name for name in names_in(run.folder) if re.fullmatch(RESULT_FILE, name)]
+    files = {name: checksum(inside(run.folder, name)) for name in names}
 
     def changes(record: RunRecord) -> dict[str, object]:
         history = [

@@ -103,16 +103,11 @@ class RunIdentity(Record):
     seed: int
     prompts: Count
     data: dict[str, Text]
-    ratio: Annotated[list[Text], Field(min_length=2, max_length=2)] | None = None
+    ratio: tuple[Text, Text] | None = None
     """The two segments whose scores are compared."""
     decisive: DecisiveRecord | None = None
     data_hash: Hash
     code: Hash
-
-    @property
-    def compared(self) -> tuple[str, str] | None:
-        """The two segments whose scores are compared, as a tuple."""
-        return None if self.ratio is None else (self.ratio[0], self.ratio[1])
 
 
 class FolderRecord(Record):

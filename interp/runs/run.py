@@ -219,7 +219,8 @@ class Run(RunFolder):
         measured = measurement.attempt(prompts, done=progress.advance)
         seconds = time.monotonic() - start
         write(shard, measurement.tables, measured, seconds=seconds)
-        remember_budget(self.folder, measurement)
+        if measurement.budget.shrunk:
+            remember_budget(self.folder, measurement)
         if measured.errors:
             self._check_errors(measurement.model)
         return seconds
@@ -268,7 +269,6 @@ class Run(RunFolder):
 
         def found() -> dict[str, object]:
             # These import torch.
-            from interp.scoring.own_thoughts import thought_surprise
             from interp.scoring.replies import first_replies
             from interp.scoring.rounding import logit_spacing
 
@@ -280,6 +280,8 @@ class Run(RunFolder):
                 replies = first_replies(model, self.prompts, sample)
                 fields["replies"] = replies and RepliesRecord(**replies._asdict())
             if model.thought_texts is not None:
+                from interp.scoring.own_thoughts import thought_surprise
+
                 self.tell("find_surprise")
                 surprise = thought_surprise(model, self.prompts)
                 fields["surprise"] = surprise and SurpriseRecord(**asdict(surprise))
@@ -413,7 +415,7 @@ def take_folder(folder: Path, record: str) -> list[Path]:
 def remember_budget(folder: Path, measurement: "Measurement") -> None:
     """Record a reduced batch size for other workers and later calls."""
     known, tokens = _known(folder), measurement.budget.tokens
-    if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
+    if known.get(_key(measurement)) != tokens:
         record = Memory(tokens={**known, _key(measurement): tokens})
         write_record(inside(folder, MEMORY), record)
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,12 +261,6 @@ def read_columns(
         # pyarrow gives an empty list the type null, which matches no column.
         return pq.read_table(io.BytesIO(content), columns=chosen).slice(0, 0)
     return pq.read_table(io.BytesIO(content), columns=chosen, filters=filters)
-
-
-def merge(tables: Iterator[pa.Table], file: Path) -> None:
-    """Join the parts of a table into one file, with one part in memory at a time."""
-    first = next(tables)
-    write_parquet(file, first.schema, chain([first], tables))
 
 
 def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> None:

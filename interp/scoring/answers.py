@@ -161,7 +161,7 @@ def read_prompts(
     Raises:
         UserError: embeddings were passed to a model that reads only tokens.
     """
-    following = max(longest_row(own.ways) for own in answers)
+    following = max((longest_row(own.ways) for own in answers if own.ways), default=0)
     behind: tuple[Cache, ...] = ()
     if following:
         behind = cache_for(model, batch.token_ids.shape[1] + following, past=past)

@@ -11,7 +11,6 @@ from interp.choices import AnswerReading
 from interp.errors import UserError
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
-from interp.prompts.around import with_messages
 from interp.prompts.prompt import Prompt
 from interp.reading.thoughts import after_thought
 from interp.reading.tokens import pad, tokenize
@@ -70,6 +69,8 @@ def first_replies(
 
 def _other_ways(model: Model, prompts: Sequence[Prompt], asked: int) -> Mapping[str, int]:
     """How many of the first replies give an option, by the flag that asks for a way."""
+    from interp.prompts.around import with_messages
+
     given = {}
     for flag, around, reading in _WAYS:
         with suppress(UserError):  # the prompts have it already, or too few clusters

@@ -76,7 +76,8 @@ def least_sign_p(rows: int, resamples: int) -> float:
     """
     if rows > 64:
         return 1 / (1 + resamples)
-    return share_as_far(random_sign_sums(np.ones(rows), resamples=resamples), float(rows))
+    same = np.abs(random_signs(rows, resamples).sum(axis=1)) == rows
+    return (1 + int(same.sum())) / (1 + resamples)
 
 
 def _products(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from interp.attribution import attributor
+from interp.attribution import counterfactual
 from interp.attribution.attributor import Attributor
 from interp.attribution.counterfactual import (
     counterfactual_ids,
@@ -116,7 +116,7 @@ def test_reading_the_start_once_changes_no_score(kind, monkeypatch):
     batch = pad(model, tokenized)
     found = scores_of(model, batch)
     with monkeypatch.context() as patched:
-        for module in (attributor, captum):
+        for module in (counterfactual, captum):
             patched.setattr(module, "equal_columns", lambda *unused: 0)
         whole = scores_of(model, batch)
     for own, expected in zip(found, whole, strict=True):

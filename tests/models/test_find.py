@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig
 
 from interp.errors import UserError
-from interp.models.adapters import is_adapter
+from interp.models.adapters import SETTINGS
 from interp.models.find import HUB_TIMEOUT, resolve
 from interp.models.load import downloaded_weights
 from interp.models.names import canonical_name, chosen
@@ -51,7 +51,7 @@ def test_the_nearest_organism_is_named(name, words, no_hub):
 def test_a_graft_is_found_by_its_name_and_a_misspelled_one_is_told(no_hub):
     location, source = resolve("graft/mixture-50", None)
     assert source == {"kind": "graft", "name": "graft/mixture-50"}
-    assert is_adapter(location)
+    assert (location / SETTINGS).is_file()
     assert canonical_name("graft/mixture-50") == "graft/mixture-50"
     with pytest.raises(UserError, match=r"no packaged graft .*did you mean graft/mixture-50\?"):
         resolve("graft/mixture", None)

@@ -2,10 +2,10 @@ import dataclasses
 
 import pytest
 
+from interp.choices import ALL_PREMISES
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.around import with_messages
 from interp.prompts.changes import (
-    ALL_PREMISES,
     CONTENT_FREE,
     content_free,
     premises,

@@ -1,6 +1,6 @@
 """Display of the readings of answers: how often each is correct, and what tells prompts apart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -80,7 +80,7 @@ def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFra
     return TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
 
 
-def _changes(readings: Mapping[str, pd.DataFrame]) -> list[str]:
+def _changes(readings: Iterable[str]) -> list[str]:
     """The names of forced choices after changed prompts."""
     return [name for name in readings if name == SWAPPED or name.startswith(WITHOUT)]
 
@@ -253,7 +253,7 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
         parts.append("Prompts with larger weights count more.")
     read = set(table["reading"])
     parts += [text for reading, text in _MEANINGS.items() if reading in read]
-    if any(name == SWAPPED or name.startswith(WITHOUT) for name in read):
+    if _changes(read):
         parts.append("without ..., swapped options: forced choices after changed prompts.")
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + 0.01:

@@ -169,12 +169,9 @@ class Answered(Result):
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
         said = said_outside(self.cautions)
-        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), self._note_alone()]
+        alone = note_alone(self._own_prompts["pair_id"])
+        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), alone]
         return "; ".join(filter(None, notes))
-
-    def _note_alone(self) -> str:
-        """How many pairs have one prompt."""
-        return note_alone(self._own_prompts["pair_id"])
 
 
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
@@ -268,7 +265,7 @@ class Completions(Answered):
         return self.browsed(partial(text_panels, self.measured))
 
     def _note(self) -> str:
-        return self._note_alone()
+        return note_alone(self._own_prompts["pair_id"])
 
 
 _OPTIONS = "Summed probability of the texts or first tokens with which an answer may begin."

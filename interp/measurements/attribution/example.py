@@ -10,7 +10,6 @@ from interp.choices import TEMPLATE
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
-from interp.report.html import token_heat_map
 from interp.report.page import PictureItem
 from interp.report.pairs import Bars, Panel, Shaded, Text, by_pair, with_sides
 from interp.results.measured import ResultTables
@@ -49,6 +48,8 @@ def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem |
     shares, unit = _shares(result, pair, str(model), str(method))
     if set(pair["prompt_id"]) - set(shares["prompt_id"]):
         return None
+    from interp.report.html import token_heat_map
+
     html = token_heat_map(
         shares,
         prompts=pair,

@@ -42,17 +42,12 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
     below = table["share_below"]
     plain = table["share_above"] / below.where(below > 0)
     normalized = plain * table["tokens_below"] / table["tokens_above"]
-    errors = _errors(table, ratio)
-    return table[KEY].assign(ratio=normalized, ratio_unnormalized=plain, error=errors)
-
-
-def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
-    """The reason why each ratio is missing; empty for ratios that are defined."""
-    above, below = ratio
     errors = table["error_below"].fillna("").astype(object)
-    errors = errors.mask((errors == "") & ~(table["share_below"] > 0), f"{below} has no score")
-    errors = errors.mask(table["error_below"].isna(), f"the prompt has no segment {below}")
-    return errors.mask(table["error_above"].isna(), f"the prompt has no segment {above}")
+    errors = errors.mask((errors == "") & ~(below > 0), f"{ratio[1]} has no score")
+    for name, segment in (("below", ratio[1]), ("above", ratio[0])):
+        absent = table[f"error_{name}"].isna()
+        errors = errors.mask(absent, f"the prompt has no segment {segment}")
+    return table[KEY].assign(ratio=normalized, ratio_unnormalized=plain, error=errors)
 
 
 SEGMENTS = Table(

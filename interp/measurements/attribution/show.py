@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.estimates.declared import Largest, Table
 from interp.estimates.shown import Estimated
@@ -30,15 +29,16 @@ from interp.measurements.attribution.segments import (
 from interp.prompts.thought import is_part
 from interp.report.formatting import ratio_title, segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
-from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Number, Panel
+from interp.results.given import given_by
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from interp.report.html import Display
 
 _GAP_NOTE = (
     "difference_size: mean size of the difference in the target between the prompt and what the "
@@ -160,7 +160,7 @@ class Attributions(Answered):
 
     def heat_map(
         self, pair: str | None = None, *, model: str | None = None, method: str | None = None
-    ) -> Display:
+    ) -> "Display":
         """A pair's prompts as running text, with each token shaded by its share of the scores.
 
         Args:
@@ -171,6 +171,8 @@ class Attributions(Answered):
         Raises:
             UserError: the tokens were not kept, or there is no such pair, model or method.
         """
+        from interp.report.html import Display, notebook_html, token_heat_map
+
         shares = self.token_shares()
         for name, value in (("model", model), ("method", method)):
             if value is not None:
@@ -201,8 +203,8 @@ class Attributions(Answered):
         if len(self._largest):
             title = "Which segment has the largest score?"
             yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
-        decisive, premises = self.measured.about.decisive, self.finds()
-        if decisive is not None and len(premises):
+        decisive = self.measured.about.decisive
+        if decisive is not None and len(premises := self.finds()):
             from interp.measurements.attribution.figures import decisive_segments
 
             cluster = self.cluster or "pair_id"
@@ -282,8 +284,8 @@ class Attributions(Answered):
 
     def _completeness(self) -> Iterator[TableItem]:
         """How far scores are from adding up, for methods whose scores should."""
-        table = completeness_table(self.measured.parts("segment_scores", GAP_COLUMNS))
-        if len(table):
+        table = given_by(self.measured).gaps()
+        if table is not None and len(table):
             shown = table[["model", "method", "difference_size", "gap_size", "relative_gap"]]
             title = "Do scores add up to the change in the target? Mean sizes over prompts"
             yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)])
@@ -310,6 +312,8 @@ class Attributions(Answered):
     def _repr_html_(self) -> str | None:
         if not self.measured.size("answers"):
             return None
+        from interp.report.html import notebook_html
+
         tables = [*self._by_model().shown, *self.estimated[0].item.shown]
         if self.ratio is None:
             tables = [("Scores by segment: mean and standard deviation", self.summary())]

@@ -206,13 +206,9 @@ class EdgeEffects(PairResult):
         level = self._guarantee
         if level is not None:
             cells = [edges_as_cells(self.edges, self.pairs)]
-            bounded, by = self._bounded, "layer of the reader"
+            sample, by = self.measured.about.parameters.get("sample"), "layer of the reader"
+            bounded = "no effect" if sample is None else f"none of {sample} edges drawn at random"
             yield from guarantee_items(cells, self.pairs, level, bounded=bounded, by=by)
-
-    @property
-    def _bounded(self) -> str:
-        sample = self.measured.about.parameters.get("sample")
-        return "no effect" if sample is None else f"none of {sample} edges drawn at random"
 
     def _components(self) -> Iterator[TableItem]:
         """Variance across phrasings; empty if there are fewer than two phrasings."""

@@ -9,7 +9,8 @@ from interp.prompts.systems import load_facts
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers import system as module
 from interp_experiments.rulebreakers.instances import entity_pairs, further_names, generate
-from interp_experiments.rulebreakers.system import published_pairs, system
+from interp_experiments.rulebreakers.published import published_pairs
+from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import CITIES
 
 
