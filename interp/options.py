@@ -190,11 +190,10 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
-    if not problem["loc"]:
-        expected = f"text, or the options {', '.join(options.model_fields)}"
-        return f"got {described(problem['input'], 100)}; expected {expected}"
     if kind == "extra_forbidden" or field is None:
-        return unknown("option", name, options.model_fields)
+        whole = f"got {described(problem['input'], 100)}; expected text, or the options "
+        fields = options.model_fields
+        return unknown("option", name, fields) if problem["loc"] else whole + ", ".join(fields)
     known = choices(field.annotation)
     name = next((m.name.lower() for m in field.metadata if isinstance(m, Flag)), name)
     what = name.removesuffix("s").replace("_", " ")

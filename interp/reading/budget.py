@@ -55,7 +55,7 @@ def token_budget(
         batch_tokens = on_cpu if model.device.type == "cpu" else on_gpu
     if not isinstance(batch_tokens, int) or batch_tokens < 1:
         raise UserError(
-            f"the budget is {batch_tokens!r} tokens per batch; expected a whole number of at least 1"
+            f"the budget is {batch_tokens!r} tokens per batch; expected a whole number from 1"
         )
     return TokenBudget(batch_tokens)
 
