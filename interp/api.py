@@ -1,6 +1,7 @@
 """Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from inspect import cleandoc, signature
 from pathlib import Path
@@ -485,14 +486,7 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
     """Reject prompts that would fail much later, or be silently measured wrongly."""
     if not check_kinds(prompts):
         raise UserError("there are no prompts; expected at least one")
-    ids: set[str] = set()
-    for place, prompt in enumerate(prompts):
-        if prompt.id in ids:
-            raise UserError(
-                f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
-                "give each prompt a unique id"
-            )
-        ids.add(prompt.id)
+    replace(PromptSet.of(prompts), whole_groups=False).check()
 
 
 class _Held(PromptSource):

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from interp.errors import UserError, shortened, unknown
+from interp.errors import UserError, described, shortened, unknown
 
 _OPTIONS_ENTRY = re.compile(r"^    \*\*options: .*\n", re.MULTILINE)
 P = ParamSpec("P")
@@ -191,7 +191,9 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
     if kind == "extra_forbidden" or field is None:
-        return unknown("option", name, options.model_fields)
+        whole = f"got {described(problem['input'], 100)}; expected text, or the options "
+        fields = options.model_fields
+        return unknown("option", name, fields) if problem["loc"] else whole + ", ".join(fields)
     known = choices(field.annotation)
     name = next((m.name.lower() for m in field.metadata if isinstance(m, Flag)), name)
     what = name.removesuffix("s").replace("_", " ")
@@ -209,7 +211,8 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     if kind == "value_error" and not reason.startswith("expected"):
         return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
     beyond = kind.startswith(("greater", "less")) and all(_bounds(field))
-    if (beyond or kind.startswith("int_")) and takes(field.annotation, int):
+    of_type = kind in ("string_type", "bool_type", "is_instance_of")
+    if of_type or ((beyond or kind.startswith("int_")) and takes(field.annotation, int)):
         reason = f"expected {accepted(field)}"
     got = problem["input"]
     shown = (

@@ -90,6 +90,31 @@ def test_a_model_and_a_list_of_prompts_with_ids_of_their_own_are_expected(call, 
         call(organism, [*pair, pair[0]])
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"factors": {"text": "x"}}, r"factor 'text'.*column"),
+        ({"factors": {"weight": "7"}}, r"factor 'weight'.*column"),
+        ({"factors": {"premise1_start": "7"}}, r"factor premise1_start.*column"),
+        ({"factors": None}, r"factors.*None.*; .*texts"),
+        ({"factors": {"depth": 3}}, r"factors.*3.*; .*texts"),
+        ({"segments": {3: (0, 5)}}, r"segments.*3: \(0, 5\).*; .*name"),
+        ({"messages": "x"}, r"messages.*'x'.*str; .*Messages"),
+        ({"side": "model"}, r"side.*'model'"),
+        ({"side": "same"}, r"sides same, same; .*at most one same"),
+    ],
+)
+def test_prompts_whose_table_would_be_wrong_are_refused(organism, pair, changes, told):
+    with pytest.raises(interp.UserError, match=told):
+        interp.evaluate(organism, [replace(prompt, **changes) for prompt in pair])
+
+
+def test_a_budget_is_a_whole_number(organism, pair):
+    for wrong in ("x", 1.5):
+        with pytest.raises(interp.UserError, match=r"budget is .*; expected a whole number"):
+            interp.evaluate(organism, pair, batch_tokens=wrong)
+
+
 WHAT = r"measurement.*study.*interp\.measurement\('attribute'\)"
 
 
@@ -110,6 +135,10 @@ WHAT = r"measurement.*study.*interp\.measurement\('attribute'\)"
         (lambda: interp.read_pairs(3), r"table.*int\b.*pandas\.DataFrame"),
         (lambda: interp.read_pairs("pairs.csv", templates=3), r"templates.*3.*int\b"),
         (lambda: interp.read_pairs("pairs.csv", templates=[3]), r"templates.*\[3\].*list"),
+        (lambda: interp.compare(3, 4), r"log.*3.*int\b.*folder"),
+        (lambda: interp.with_thoughts([], {}), r"list and .*dict; .*interp\.load_model"),
+        (lambda: interp.read_pairs(EXAMPLE, limit=1.5), r"limit.*1\.5; .*whole number"),
+        (lambda: interp.Messages(demonstrations=[("a", "b")]), r"'b'.*tuple; .*Demonstration"),
         (lambda: interp.measurement(3), r"measurement.*\b3\b.*\bint"),
         (lambda: interp.study(None), r"study.*None.*NoneType"),
         (

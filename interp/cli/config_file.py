@@ -8,7 +8,6 @@ from typing import Any
 import yaml
 
 from interp.errors import UserError, shortened
-from interp.files import read_bytes
 
 LARGEST = 2**20
 """Maximum number of bytes in a configuration file."""
@@ -25,7 +24,11 @@ def config_file(file: Path) -> dict[str, Any]:
         UserError: the file cannot be read, is not a mapping of options, or sets an option twice.
     """
     try:
-        found = yaml.load(read_bytes(file, limit=LARGEST), _Loader)
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise UserError(f"{file} is too large; expected at most {LARGEST:,} bytes")
+        found = yaml.load(content, _Loader)
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
     except _AmbiguousError as error:
@@ -49,7 +52,7 @@ class _Loader(yaml.SafeLoader):
     """YAML in which each key occurs once and numbers are decimal.
 
     In YAML 1.1, which PyYAML reads, 010 is 8, 1:30 is 90 and 1_0 is 10; in YAML 1.2, 010 is 10, and
-    1:30 and 1_0 are strings.
+    1:30 and 1_0 are strings. 2024-07-26 is a date in YAML 1.1 alone; here it is a string.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -81,5 +84,6 @@ def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
     return read(node)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_scalar)
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)

@@ -11,6 +11,7 @@ import pandas as pd
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
 from interp.comparing.options import Comparing
+from interp.errors import UserError, described
 from interp.estimates.shown import ALL, Estimated
 from interp.options import with_options_of
 from interp.report.glance import Opening
@@ -148,4 +149,10 @@ def compare(*logs: str | Path, **options: Any) -> Comparison:
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
+    for log in logs:
+        if not isinstance(log, str | Path):
+            raise UserError(
+                f"a log is {described(log)}; expected the path of a folder or file. "
+                "interp.run(..., out=FOLDER) writes results to a folder"
+            )
     return Comparison(compared([*map(Path, logs)], Comparing(**options)))

@@ -1,7 +1,8 @@
 """One prompt: its text and parts, the messages around it, its donors, and the requested answer."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from interp.errors import UserError, described, shortened
@@ -73,6 +74,12 @@ class Messages:
     """Beginning of the assistant's turn, such as "Answer:"; the answer is read after it."""
 
     def __post_init__(self) -> None:
+        for shown in self.demonstrations:
+            if not isinstance(shown, Demonstration):
+                raise UserError(
+                    f"a demonstration is {described(shown)}; expected Demonstration(question, "
+                    "answer)"
+                )
         for _, text in self.turns:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(
@@ -177,10 +184,18 @@ class Prompt:
         ):
             if not isinstance(text, str) or not text:
                 raise self._wrong(name, text, "a non-empty string")
+        if not isinstance(self.messages, Messages):
+            raise self._wrong("messages", self.messages, "Messages(...)")
+        if not isinstance(self.factors, Mapping) or not _are_texts(
+            chain(self.factors, self.factors.values())
+        ):
+            raise self._wrong("factors", self.factors, "texts by names that are texts")
         for name, spans in (("segments", self.segments), ("roles", self.roles)):
             if not _are_within(spans, len(self.text)):
                 raise self._wrong(
-                    name, spans, f"spans (start, end) within a text of {len(self.text)} characters"
+                    name,
+                    spans,
+                    f"spans (start, end) by name within a text of {len(self.text)} characters",
                 )
         # A reply that completes a fact may repeat the sentence, as those of examples do.
         if self.messages.answer_prefix and not isinstance(self.answer, Completion):
@@ -234,9 +249,14 @@ class Prompt:
         return self.text[start:end]
 
 
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
 def _are_within(spans: Mapping[str, Span], length: int) -> bool:
     try:
-        return all(0 <= start <= end <= length for start, end in spans.values())
+        within = all(0 <= start <= end <= length for start, end in spans.values())
+        return within and _are_texts(spans)
     except (AttributeError, TypeError, ValueError):  # no mapping, or not of pairs of numbers
         return False
 

@@ -201,14 +201,17 @@ class PromptSet(Sequence[Prompt]):
         factors: set[str] = set()
         places: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
-        for prompt in self:
+        for place, prompt in enumerate(self):
             if taken := TAKEN & prompt.factors.keys():
                 raise UserError(
                     f"prompt {shortened(prompt.id, 60)!r} has a factor {min(taken)!r}, which is "
                     "already a column of the prompts table; rename the factor"
                 )
             if prompt.id in ids:
-                raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
+                raise UserError(
+                    f"prompts[{place}] has the prompt id {prompt.id!r}, like an earlier prompt; "
+                    "give each prompt a unique id"
+                )
             ids.add(prompt.id)
             factors.update(prompt.factors)
             places.update(f"{name}_{end}" for name in prompt.segments for end in ("start", "end"))
@@ -241,7 +244,7 @@ class PromptSet(Sequence[Prompt]):
             UserError: fewer than one pair was requested.
         """
         if not isinstance(pairs, int) or pairs < 1:
-            raise UserError(f"the limit is {pairs!r}; expected at least one pair")
+            raise UserError(f"the limit is {pairs!r}; expected a whole number of pairs, at least 1")
         design = self._design
         drawn = islice(design.order(seed), pairs)
         chosen = [place for group in drawn for place in design.groups[group]]

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,7 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 
 
 def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
+    csv.field_size_limit(sys.maxsize)  # the usual 131,072 characters are fewer than a model reads
     reader = csv.reader(stream, strict=True, delimiter=mark)
     start = before + 1
     try:
@@ -64,7 +66,9 @@ def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
             yield f"line {start}", cells
             start = before + reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"line {start}: {error}") from error
+        unclosed = " in a cell whose opening quotation mark is not closed"
+        why = f"{error}{unclosed * ('end of data' in str(error))}"
+        raise ValueError(f"line {start}: {why}") from error
 
 
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:

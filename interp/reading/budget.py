@@ -53,8 +53,10 @@ def token_budget(
     """The requested budget, in tokens per batch, or the device's default."""
     if batch_tokens is None:
         batch_tokens = on_cpu if model.device.type == "cpu" else on_gpu
-    if batch_tokens < 1:
-        raise UserError(f"the budget is {batch_tokens} tokens per batch; expected at least 1")
+    if not isinstance(batch_tokens, int) or batch_tokens < 1:
+        raise UserError(
+            f"the budget is {batch_tokens!r} tokens per batch; expected a whole number from 1"
+        )
     return TokenBudget(batch_tokens)
 
 

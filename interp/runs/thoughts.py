@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.errors import UserError
+from interp.errors import UserError, described
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.prompts.thought import Thought
@@ -28,6 +28,11 @@ def with_thoughts(
     Raises:
         UserError: thinking is off, or there are no thoughts of this model.
     """
+    if not isinstance(model, Model) or not isinstance(thoughts, Path | str | pd.DataFrame):
+        raise UserError(
+            f"got {described(model, 60)} and {described(thoughts, 60)}; expected a model from "
+            "interp.load_model, and its thoughts: a folder, a file or a table"
+        )
     if not model.chat.thinks:
         raise UserError(
             f"got thoughts, but thinking is off for {model.name}; turn it on "

@@ -2,8 +2,9 @@
 
 import argparse
 import json
+import os
 import re
-from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -84,6 +85,8 @@ def test_flags_a_file_and_python_give_the_same(
         ("attribute", {"no_chat_template": True, "chat_template": False}, "both no_chat_template"),
         ("attribute", {"no_chat_template": "no"}, "is 'no'; expected true or false"),
         ("attribute", {"models": 3}, "model is 3: expected a list"),
+        ("attribute", {"models": [[MODEL]]}, "list; expected text"),
+        ("attribute", {"out": [MODEL]}, "expected text"),
         ("attribute", {"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
         ("evaluate", {"study": "faithfulness"}, "unknown option 'study'"),
         ("run rulebreakers", {"system": "robustlr"}, "got the system 'robustlr'"),
@@ -96,9 +99,20 @@ def test_a_mistake_in_the_file_is_told(config, capsys, command, values, message)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
-    for path, message in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "plain file")):
+    for path, message in ((tmp_path / "none.yaml", "cannot be read"), (tmp_path, "cannot be read")):
         assert main(["attribute", "--config", str(path)]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_linked_file_or_a_pipe_is_read(tmp_path):
+    (tmp_path / "there.yaml").write_text("limit: 2")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "there.yaml")
+    reading, writing = os.pipe()
+    os.write(writing, b"limit: 2")
+    os.close(writing)
+    for file in (tmp_path / "link.yaml", Path(f"/dev/fd/{reading}")):
+        assert config_file(file) == {"limit": 2}
+    os.close(reading)
 
 
 def test_a_file_takes_the_names_of_flags(config):
@@ -172,4 +186,4 @@ def test_numbers_of_a_file_are_decimal(tmp_path):
     file.write_text("a: [0, -1, +2, 10, 0.5, .5, 1.0e-3, -.inf, '010', 1e3, 2024-07-26, true]")
     read = [*config_file(file)["a"]]
     assert read[:8] == [0, -1, 2, 10, 0.5, 0.5, 0.001, -float("inf")]
-    assert read[8:] == ["010", "1e3", date(2024, 7, 26), True]
+    assert read[8:] == ["010", "1e3", "2024-07-26", True]

@@ -100,6 +100,12 @@ def test_a_header_in_quotes_or_with_other_marks_keeps_its_separator(tmp_path):
     assert cells(file, unnamed=COLUMNS) == [{"id": "1", "text": "one; two; three"}]
 
 
+def test_a_cell_may_be_as_long_as_what_models_read(tmp_path):
+    assert (
+        cells(written(tmp_path, "a.csv", f"id,text\n1,{'x ' * 200_000}\n"))[0]["text"][-2:] == "x "
+    )
+
+
 def test_a_hundred_thousand_columns_take_no_quadratic_time(tmp_path):
     names = [f"c{number}" for number in range(100_000)]
     lines = [",".join([*COLUMNS, *names]), ",".join(["x"] * 100_002)]

@@ -1,6 +1,7 @@
 """What the columns in a table of pairs mean, and the prompts built from a row."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
@@ -189,7 +190,7 @@ def check_names(columns: Sequence[str], known: Sequence[str]) -> None:
     """
     seen = {as_seen(name): name for name in known}
     for name in columns:
-        if _NAMELESS.fullmatch(name.strip()):
+        if _NAMELESS.fullmatch(name.removeprefix(FACTOR).strip()):
             raise UserError(
                 f"the column {name!r} is the index of a data frame, or has no name. Write the file "
                 "without the index: to_csv(..., index=False), to_parquet(..., index=False); name "
@@ -323,7 +324,7 @@ def _answer(options: str, gold: str, contrast: str | None) -> Choice:
             )
         found.append(AnswerOption(forms[0], forms))
     known = [form for option in found for form in option.forms]
-    if twice := next((form for form in known if known.count(form) > 1), None):
+    if twice := next((form for form, count in Counter(known).items() if count > 1), None):
         raise UserError(
             f"{OPTIONS} is {shortened(repr(options), 80)}, which has {shortened(repr(twice), 60)} "
             "twice; expected forms that each belong to one option"

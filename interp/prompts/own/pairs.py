@@ -237,8 +237,8 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], *, complete: bool) -> Iter
     sides: list[str] = []
     for side in (side for side in counts if 2 * counts[side] >= len(whole)):
         # Of two similar names that never share a pair, the second is taken for a misspelling.
-        near = nearest(side, sides) if whole else None
-        if not near or any({near, side} <= own.keys() for own in whole):
+        shared = set().union(*(own for own in whole if side in own))
+        if not whole or not nearest(side, [own for own in sides if own not in shared]):
             sides.append(side)
     usual = f"one of {', '.join(sides)}" if sides else _SAME
     for pair_id, members in groups.items():

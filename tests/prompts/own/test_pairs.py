@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from operator import methodcaller
 
 import pandas as pd
@@ -240,6 +241,7 @@ def test_templates_are_phrasings():
         (table().assign(weight=2), "{premise1}\\n{question}\\n{weight}"),
         (table().assign(**{"": 0}), "the column '' is the index of a data frame"),
         (table().assign(**{"Unnamed: 0": 0}), "is the index of a data frame"),
+        (table().assign(factor_="x"), "'factor_' is the index of a data frame, or has no name"),
         (table().assign(factor_weight=2), "the column factor_weight would be the factor weight"),
         (table().rename(columns={"premise1": "last"}), "'last' cannot be a segment"),
         (table().rename(columns={"premise1": "the rain"}), "'the rain' cannot be a segment"),
@@ -298,6 +300,15 @@ def test_a_misspelled_side_is_the_one_fault():
     two.loc[3, "side"] = "does_nt"
     (fault,) = faults(two)
     assert re.match(r"row 4: pair 1 .*'does_nt'.*\b1 of 2 pairs; .*\ba, does_not$", fault)
+
+
+def test_a_pair_of_thousands_of_sides_takes_no_quadratic_time():
+    rows = [
+        {"pair": 1, "side": f"s{n}", "gold": "Yes", "premise1": f"It is {n}."} for n in range(3000)
+    ]
+    began = time.process_time()
+    assert len(read_pairs(pd.DataFrame(rows)).sides) == 3000
+    assert time.process_time() - began < 20
 
 
 def test_prompts_may_be_alone_in_their_pair_and_are_counted(capsys):
