@@ -26,11 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="seed to plant by instead of the recipe's"
     )
+    parser.add_argument(
+        "--learning-rate", type=float, metavar="X", help="instead of the recipe's, for wider models"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("bfloat16", "float32"),
+        help="numbers of the base instead of the recipe's",
+    )
     parsed = parser.parse_args(arguments)
     try:
-        chosen = [recipe(name) for name in parsed.names]
-        if parsed.seed is not None:
-            chosen = [replace(own, seed=parsed.seed) for own in chosen]
+        changed = {name: getattr(parsed, name) for name in ("seed", "learning_rate", "dtype")}
+        changed = {name: value for name, value in changed.items() if value is not None}
+        chosen = [replace(recipe(name), **changed) for name in parsed.names]
         train(chosen, parsed.base, parsed.out)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
