@@ -3,8 +3,12 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 from traceback import extract_tb
+from typing import TYPE_CHECKING
 
 from interp.lookalikes import lookalike
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 QUOTED = 200
 """Maximum number of characters that a message repeats from the input."""
@@ -71,6 +75,13 @@ def kind_of(value: object) -> str:
     """The type of a value with its article, such as "an int"."""
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
+
+
+def fault_of(error: "ValidationError") -> str:
+    """The first field of a record that does not fit its schema, and why."""
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part)[:60] for part in problem["loc"]) or "the whole"
+    return f"{one_line(place, 160)}: {one_line(problem['msg'], 160)}"
 
 
 def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:

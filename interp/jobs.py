@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, InstanceOf, JsonValue, PlainSerializer, Va
 from interp.analysis.accuracy import notes_without_answer
 from interp.choices import OWN_PAIRS
 from interp.console import counted, echo
-from interp.errors import UserError, shortened
+from interp.errors import UserError, fault_of, shortened
 from interp.files import inside, is_plain
 from interp.measuring.spec import Spec, Stage, spec_named
 from interp.models.find import FoundModel, find_model
@@ -89,7 +89,7 @@ class Job(Options):
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
-            raise UserError(f"{shortened(text)} is not a job: {shortened(str(error))}") from None
+            raise UserError(f"{shortened(text)} is not a job: {fault_of(error)}") from None
 
     def run(
         self,

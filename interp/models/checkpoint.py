@@ -23,11 +23,11 @@ from typing import Any
 from zipfile import is_zipfile
 
 import torch
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from safetensors import safe_open
 from transformers import GenerationConfig
 
-from interp.errors import UserError, kind_of, one_line
+from interp.errors import UserError, fault_of, kind_of, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 
 MODEL = "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
@@ -54,7 +54,7 @@ def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[No
             "file"
         ) from error
     except BaseException as error:
-        text = str(error)
+        text = fault_of(error) if isinstance(error, ValidationError) else str(error)
         if type(error) in (TypeError, IndexError, ZeroDivisionError):
             text = f"a value has another type or size than expected ({type(error).__name__})"
         elif not text or isinstance(error, KeyError):  # the text of a KeyError is only the key

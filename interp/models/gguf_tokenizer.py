@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from interp.errors import one_line
+from interp.errors import fault_of, one_line
 from interp.models.gguf_header import Header
 
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -153,8 +153,7 @@ def _read(header: Header) -> _Settings:
     try:
         return _Settings.model_validate(own)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"the setting tokenizer.ggml.{first['loc'][0]}: {first['msg']}") from error
+        raise ValueError(f"the setting tokenizer.ggml.{fault_of(error)}") from error
 
 
 def _check(settings: _Settings) -> None:

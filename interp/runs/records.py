@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from interp.errors import UserError
+from interp.errors import UserError, fault_of
 from interp.files import RECORD_BYTES, read_bytes, write_whole
 
 
@@ -305,8 +305,10 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
                 f"{file} was written by an earlier or later version of interp, whose folders "
                 "this version cannot read. Use another --out"
             ) from error
+        changed = error.errors(include_url=False)[0]["loc"] == ("sha256",)
+        told = "it has changed since it was written" if changed else fault_of(error)
         raise UserError(
-            f"{file} is damaged, or was written by another version of interp: {_first(error)}. "
+            f"{file} is damaged, or was written by another version of interp: {told}. "
             "Use another --out, or restore the file"
         ) from error
 
@@ -354,14 +356,6 @@ def _opened(content: bytes) -> bytes:
     text = content[: found.start()] + b"\n}\n"
     unchanged = hashlib.sha256(text).hexdigest().encode() == found[1]
     return text if unchanged else content
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    if problem["loc"] == ("sha256",):
-        return "it has changed since it was written"
-    place = ".".join(str(part)[:60] for part in problem["loc"]) or "the file"
-    return f"{place[:200]}: {problem['msg'][:200]}"
 
 
 _PACKAGES = ("interp", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "inseq", "peft")

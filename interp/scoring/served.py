@@ -23,7 +23,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interp.errors import ModelError, UserError, one_line, shortened
+from interp.errors import ModelError, UserError, fault_of, one_line, shortened
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.tokens import TokenizedPrompt
@@ -208,9 +208,7 @@ class Server:
         except ValidationError as error:
             if error.errors()[0]["type"] == "json_invalid":
                 raise self._strange("not in JSON") from error
-            problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            place = ".".join(str(part)[:40] for part in problem["loc"])
-            raise self._strange(f"{one_line(place, 100)}: {problem['msg'][:160]}") from error
+            raise self._strange(fault_of(error)) from error
 
     def _refused(self, status: int, content: bytes, path: str) -> ModelError:
         """Why the server refused a request, and what to do about it."""

@@ -206,6 +206,13 @@ def test_settings_beyond_plain_lora_are_refused(adapter, settings, message):
     refused(message, adapter)
 
 
+def test_a_missing_setting_is_named(adapter):
+    settings = json.loads((adapter / SETTINGS).read_text())
+    del settings["r"]
+    (adapter / SETTINGS).write_text(json.dumps(settings))
+    refused(rf"{SETTINGS}: r: (?!.*http)", adapter)
+
+
 def test_files_that_are_missing_or_something_else_are_refused(adapter, trained):
     (adapter / WEIGHTS).rename(adapter / "adapter_model.bin")
     refused(rf"/adapter.*\b{WEIGHTS}\b", adapter)
