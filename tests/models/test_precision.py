@@ -16,8 +16,9 @@ from tests.support.tokenizers import byte_level
 
 VOCABULARY = 262_144
 
-CLOSE = 5e-6
-"""Largest error relative to the largest number; of the plain product of one row, it is 1e-4."""
+CLOSE = 1e-5
+"""Largest error relative to the largest number; of the plain product of one row, it is 1e-4. With
+the sums of AVX2 it is up to 5.4e-6, with those of AVX-512 below 5e-6."""
 
 
 @pytest.fixture(scope="module")

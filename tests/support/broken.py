@@ -14,7 +14,8 @@ from tests.support.tokenizers import byte_level
 def broken_by(*prompts: Prompt) -> tuple[Model, Prompt]:
     """A random model, and the first prompt with a snowman, whose embedding is NaN."""
     model = make_tiny("llama", byte_level())
-    broken = dataclasses.replace(prompts[0], id="broken", text=prompts[0].text + "☃")
+    named = {"id": "broken", "pair_id": "broken", "text": prompts[0].text + "☃"}
+    broken = dataclasses.replace(prompts[0], **named)
     plain = {token for prompt in tokenize(model, prompts) for token in prompt.token_ids}
     snowman = next(t for t in tokenize(model, [broken])[0].token_ids if t not in plain)
     with torch.no_grad():

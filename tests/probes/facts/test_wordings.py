@@ -107,7 +107,7 @@ def test_a_wording_needs_a_name_and_an_id_of_its_own():
         with pytest.raises(UserError, match=rf"{name} .*text_question"):
             worded(read_facts(FACTS.rename(columns={"text_capital": name})))
     for name in ("rome (capital)", "rome (examples)"):
-        with pytest.raises(UserError, match="twice"):
+        with pytest.raises(UserError, match="earlier prompt"):
             worded(read_facts(pd.concat([FACTS, FACTS.iloc[1:2].assign(fact=name)])))
 
 
