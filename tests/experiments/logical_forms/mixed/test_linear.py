@@ -232,19 +232,21 @@ def test_with_few_clusters_nothing_is_tested():
     assert np.isnan(linear.wald_test(few, "one")["p"])
 
 
-@pytest.mark.parametrize("seed", [5, 24])
-def test_variances_are_the_most_likely_ones_where_one_is_zero(seed):
-    """A search by simplexes ended 0.6 and 0.9 below."""
+@pytest.mark.parametrize(("seed", "likelihood"), [(5, 70.464700), (24, 63.898335)])
+def test_variances_are_the_most_likely_ones_where_one_is_zero(seed, likelihood):
+    """A search by simplexes ended 0.6 and 0.9 below, and so may the other library's."""
     mixed = pytest.importorskip("pystatistics.mixed")
     frame = between_models(seed, models=6, rows=30, sd=0.02)
     ours, group = linear.fit_mixed_model(frame, VARYING), frame["model"].to_numpy(dtype=object)
     crossed = {name: frame[name].to_numpy(dtype=object) + group for name in VARYING.varying}
     with pytest.warns(RuntimeWarning, match="singular"):
         theirs = mixed.lmm(ours.response, ours.fixed, {"model": group, **crossed})
-    assert ours.log_likelihood == pytest.approx(theirs.log_likelihood, abs=1e-6)
-    spread = [part.std_dev for part in theirs.var_components]
-    assert ours.random_spread["sd"].tolist()[:-1] == pytest.approx(spread, abs=1e-4)
+    assert ours.log_likelihood == pytest.approx(likelihood, abs=1e-6)
+    assert theirs.log_likelihood <= likelihood + 1e-6
+    spread = ours.random_spread["sd"].tolist()[:-1]
     assert min(spread) < 1e-4 and "variance of zero" in ours.note
+    if theirs.log_likelihood > likelihood - 1e-6:  # without AVX-512, it ends 0.85 below
+        assert spread == pytest.approx([own.std_dev for own in theirs.var_components], abs=1e-4)
 
 
 ESTIMATES = np.array([0.10, 0.22, 0.35, 0.15, -0.02])
