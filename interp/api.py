@@ -1,7 +1,6 @@
 """Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import wraps
 from inspect import cleandoc, signature
 from pathlib import Path
@@ -486,7 +485,7 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
     """Reject prompts that would fail much later, or be silently measured wrongly."""
     if not check_kinds(prompts):
         raise UserError("there are no prompts; expected at least one")
-    replace(PromptSet.of(prompts), whole_groups=False).check()
+    PromptSet.of(prompts).check_names()
 
 
 class _Held(PromptSource):

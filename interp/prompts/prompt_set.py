@@ -189,8 +189,25 @@ class PromptSet(Sequence[Prompt]):
         A group may lack sides if incomplete groups are allowed.
 
         Raises:
-            UserError: an id occurs twice, a factor has the name of another column, or a group lacks
-                or repeats a side or has an unknown side.
+            UserError: as `check_names`; or a group lacks or repeats a side or has an unknown side.
+        """
+        self.check_names()
+        sides: defaultdict[str, list[str]] = defaultdict(list)
+        for prompt in self:
+            sides[prompt.pair_id].append(prompt.side)
+        for pair_id, found in sides.items():
+            missing = set(self.sides) - set(found) if self.whole_groups else set()
+            if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):
+                raise UserError(
+                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected "
+                    f"{'' if self.whole_groups else 'at most '}one {' and one '.join(self.sides)}"
+                )
+
+    def check_names(self) -> None:
+        """Check that ids and columns are unique.
+
+        Raises:
+            UserError: an id occurs twice, or a side or factor has the name of another column.
         """
         if taken := _OF_SIDES.intersection(self.sides):
             raise UserError(
@@ -200,7 +217,6 @@ class PromptSet(Sequence[Prompt]):
         ids: set[str] = set()
         factors: set[str] = set()
         places: set[str] = set()
-        sides: defaultdict[str, list[str]] = defaultdict(list)
         for place, prompt in enumerate(self):
             if taken := TAKEN & prompt.factors.keys():
                 raise UserError(
@@ -215,19 +231,11 @@ class PromptSet(Sequence[Prompt]):
             ids.add(prompt.id)
             factors.update(prompt.factors)
             places.update(f"{name}_{end}" for name in prompt.segments for end in ("start", "end"))
-            sides[prompt.pair_id].append(prompt.side)
         if placed := factors & places:
             raise UserError(
                 f"the factor {min(placed)} has the name of the column of the prompts table with "
                 "the place of a segment; rename the factor"
             )
-        for pair_id, found in sides.items():
-            missing = set(self.sides) - set(found) if self.whole_groups else set()
-            if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):
-                raise UserError(
-                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected "
-                    f"{'' if self.whole_groups else 'at most '}one {' and one '.join(self.sides)}"
-                )
 
     def spread(self, pairs: int, seed: int = 0) -> "PromptSet":
         """A subset of whole pairs or groups, spread evenly over the strata, in the order drawn.
