@@ -103,10 +103,13 @@ def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
     assert table.loc[["follows", "does_not"], "score_a"].mean() == pytest.approx(right)
 
 
-def test_other_prompts_are_compared_where_both_have_them(folders, capsys):
-    code, out, _ = compared(capsys, folders / "one", folders / "other")
-    assert code == 0
-    assert re.search(r"(\d+) items are in both, [1-9]\d* only in", out)
+def test_other_prompts_are_compared_where_both_have_them(folders):
+    one, other = (
+        {*RunFolder.read(folders / name).table("prompts")["prompt_id"]} for name in ("one", "other")
+    )
+    assert one - other and one & other
+    table = interp.compare(folders / "one", folders / "other").to_frame()
+    assert table["items"].iloc[0] == len(one & other)
 
 
 def test_accuracies_are_weighted_as_everywhere(folders):

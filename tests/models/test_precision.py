@@ -16,9 +16,9 @@ from tests.support.tokenizers import byte_level
 
 VOCABULARY = 262_144
 
-CLOSE = 1e-5
-"""Largest error relative to the largest number; of the plain product of one row, it is 1e-4. With
-the sums of AVX2 it is up to 5.4e-6, with those of AVX-512 below 5e-6."""
+CLOSE = 5e-6 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 6e-6
+"""Largest error relative to the largest number; of the plain product of one row, it is 1e-4. Sums
+in the shorter vectors of AVX2 are off by up to 5.4e-6."""
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+import torch
 from scipy import stats
 
 from interp.errors import UserError
@@ -245,7 +246,9 @@ def test_variances_are_the_most_likely_ones_where_one_is_zero(seed, likelihood):
     assert theirs.log_likelihood <= likelihood + 1e-6
     spread = ours.random_spread["sd"].tolist()[:-1]
     assert min(spread) < 1e-4 and "variance of zero" in ours.note
-    if theirs.log_likelihood > likelihood - 1e-6:  # without AVX-512, it ends 0.85 below
+    if theirs.log_likelihood < likelihood - 1e-6:  # by 0.85, which was seen with AVX2 alone
+        assert torch.backends.cpu.get_cpu_capability() != "AVX512"
+    else:
         assert spread == pytest.approx([own.std_dev for own in theirs.var_components], abs=1e-4)
 
 
