@@ -30,8 +30,11 @@ def ended(process: ForkServerProcess, seconds: float = 120.0) -> int:
     return process.exitcode
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait for a condition."""
+def until(condition: Callable[[], object], seconds: float = 300.0) -> None:
+    """Wait for a condition.
+
+    Only what hangs takes so long: three processes on two slow cores may take a minute to start.
+    """
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "what the test waits for did not happen"
