@@ -114,10 +114,8 @@ def values_of(predictions: Predictions, attributed: Sequence[Attributed]) -> Obj
     columns = predictions.columns
     if others:
         return _joint(columns, own) - _joint(columns, others)
-    firsts = [
-        answers.spelled(column)[0]
-        for answers, (column,) in zip(predictions.answers, own, strict=True)
-    ]
+    chosen = zip(predictions.answers, own, strict=True)
+    firsts = [answers.spelled(column)[0] for answers, (column,) in chosen]
     return log_odds(
         predictions.logits,
         torch.tensor(firsts, device=columns.device),

@@ -117,7 +117,9 @@ def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
     ]
-    rankings += [(RANDOM, "greedy", draw, _random_scores(graph, draw)) for draw in range(DRAWS)]
+    for draw in range(DRAWS):
+        drawn = torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(draw))
+        rankings.append((RANDOM, "greedy", draw, drawn.double()))
     for method, choice, draw, values in rankings:
         for share, circuit in _by_share(graph, CHOICES[choice](graph, values)):
             yield Chosen(method, choice, draw, share, circuit)
@@ -128,10 +130,6 @@ def _by_share(graph: Graph, order: Order) -> Iterator[tuple[float, Circuit]]:
     every = int(graph.edges.sum())
     for share in SHARES:
         yield share, pruned(graph, first_edges(graph, order, int(share * every)))
-
-
-def _random_scores(graph: Graph, draw: int) -> EdgeValues:
-    return torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(draw)).double()
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:

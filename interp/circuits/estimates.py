@@ -100,9 +100,9 @@ class EdgeEstimator:
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
         for layer, shape in enumerate(self._graph.shapes):
-            mixer, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
+            mixer = self._graph.heads_of(layer)
             groups = [(mixer, "attn_out")] * shape.mixer
-            groups += [(slice(mlp, mlp + 1), "mlp_out")] * shape.mlp
+            groups += [(slice(mixer.stop, mixer.stop + 1), "mlp_out")] * shape.mlp
             for own, site in groups:
                 yield own, locate(model, site, layer), differences[own].sum(0)
 

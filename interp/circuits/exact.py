@@ -20,7 +20,7 @@ from transformers.cache_utils import Cache
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.console import passed
-from interp.models.cache import KeyValues, behind, runs_in_parts
+from interp.models.cache import KeyValues, runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -82,17 +82,10 @@ class LayerRuns:
         """The tensors at the given sites when a layer is run on these streams.
 
         The pass ends at the last of them, since what follows would cost several times as much. It
-        adds the layer's keys and values to `cache` (`cache_for`).
+        adds the layer's keys and values to `cache`.
         """
         located = {site: locate(self._model, site, layer) for site in sites}
         return self._recorded(layer, streams, located, edits, cache)
-
-    def cache_for(self, rows: int) -> Cache:
-        """A cache of the tokens that the pair shares, for a pass over copies of the base prompt."""
-        own: Cache = behind(
-            self._passes.base.key_values, rows=rows, tokens=self._passes.pair.shared
-        )
-        return own
 
     def inputs(
         self, layer: int, streams: Streams, located: Mapping[str, Location]
@@ -161,7 +154,7 @@ class LayerRuns:
         Changes are those of each writer of the graph, (writer, token, size).
         """
         graph, shape = self._graph, self._graph.shapes[layer]
-        first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
+        first, mlp = graph.attention_readers(layer).start, graph.attention_readers(layer).stop
         between = shape.mixer and shape.mlp and not shape.parallel
         mixer = ATTENDED if shape.heads else ("attn_out",) * shape.mixer
         stream = self._streams.at("resid_pre", layer)

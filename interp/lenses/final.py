@@ -67,9 +67,7 @@ class FinalNorm:
 def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "word width"]:
     """Rows U[w] of tokens, with the final norm's weight folded in, on the CPU.
 
-    In fp32 (fp64 for fp64 models). A token's logit is its row times the final stream (the final
-    norm's input), divided by `FinalNorm.scale`, plus a constant if norm or unembedding have a bias,
-    before any soft cap.
+    In fp32 (fp64 for fp64 models). They give logits before any soft cap.
     """
     check_lens(model)
     norm = FinalNorm(model)
@@ -85,11 +83,9 @@ def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "w
 
 
 def check_lens(model: Model) -> None:
-    """Check that a model has what a lens reads: a stream that an unembedding turns into words.
+    """Raise a UserError unless a model has what a lens reads: a stream turned into words.
 
-    Raises:
-        UserError: the model is not a causal language model, its unembedding reads something else
-            than the stream, or the weights are spread over processes or not differentiable.
+    It must be causal, in one process, differentiable, with an unembedding that reads the stream.
     """
     if not model.architecture.causal or model.kind.reads_ahead:
         raise UserError(

@@ -138,8 +138,7 @@ def fitted(
     """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk.
 
     They are on the CPU, in fp32 (fp64 for fp64 models). Words are known by their (first) tokens;
-    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings). Texts
-    without a token that counts are left out. Lenses are kept in `cache_folder` by default.
+    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings).
 
     Raises:
         UserError: the model has no lens or layer, no text is long enough, or a file is damaged.

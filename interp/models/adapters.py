@@ -164,8 +164,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
     """The name of the base that an adapter is merged into; the user's choice takes precedence.
 
     Raises:
-        UserError: the user gave no base, and the base that the folder names cannot be checked,
-            because it is on the hub or its checksum was not recorded.
+        UserError: none was given, and what the folder names is on the hub, or has no checksum.
     """
     if given is not None:
         return given
@@ -242,7 +241,6 @@ def _check_names(name: str, stored: set[str], expected: set[str]) -> None:
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
     """Reject an adapter that changes one of two modules with a shared weight: both would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
-    # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
@@ -253,11 +251,7 @@ def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> N
 
 
 def check_peft() -> None:
-    """Check that peft is installed.
-
-    Raises:
-        UserError: peft is not installed.
-    """
+    """Raise a UserError if peft is not installed."""
     if find_spec("peft") is None:
         raise UserError(
             "LoRA adapters require peft, which is not installed; run pip install 'interp[lora]'"

@@ -89,11 +89,7 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that the rules can be applied to a model.
-
-    Raises:
-        UserError: the architecture is not supported, or its gates are unknown.
-    """
+    """Raise a UserError, before any pass, if a model is not supported or its gates are unknown."""
     for layer in model.layers:
         if rules.gate_share != PLAIN.gate_share:
             _gates_of(model, layer.module)
@@ -166,22 +162,16 @@ class NormForm:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """The contribution of each summand of the input to the norm's output, excluding the shift.
+        """The contribution of each summand of the input (`total`) to the output, but for the shift.
 
-        Args:
-            summands: parts of `total`; they need not add up to it.
-            total: the norm's input.
+        The summands need not add up to the input.
         """
         x, whole = (self.centred(wide(tensor)) for tensor in (summands, total))
         return (x * self.scale(whole) * self.gain).to(summands.dtype)
 
 
 def norm_form(module: nn.Module, sample: Hidden) -> NormForm:
-    """The form of a norm, checked on the first token of a sample input.
-
-    Raises:
-        UserError: the module computes something else.
-    """
+    """The form of a norm, or a UserError if the first token of a sample shows another one."""
     return _form_of(module, module.forward, sample[:1, :1])
 
 
@@ -320,7 +310,6 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
         # torch makes the `grad_fn` of a view anew when it is read after the view's base was written
         # to, as keys are behind those of a shared beginning; in `register_hook`, it then crashes.
         _ = tensor.grad_fn
-        # torch does not annotate this function.
         tensor.register_hook(lambda gradient: gradient * share)
     return tensor
 

@@ -39,9 +39,6 @@ def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[No
 
     Each library that reads a damaged folder raises its own errors. Panics in the tokenizers library
     do not derive from `Exception`, so everything is caught except errors that end the program.
-
-    Raises:
-        UserError: an error other than a UserError was raised in the block.
     """
     try:
         yield
@@ -103,12 +100,7 @@ class _Index(BaseModel, strict=True):
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that a folder contains a configuration, weights and a tokenizer as regular files.
-
-    Raises:
-        UserError: a file is missing or not regular, or the weights are a pickle that is not
-            allowed.
-    """
+    """Raise a UserError unless a folder has a configuration, a tokenizer and allowed weights."""
     shown = one_line(name)
     check_regular(name, folder)
     if not (folder / "config.json").is_file():
@@ -200,11 +192,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
-    """A hash of a model's configuration and weights, computed file by file.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
+    """A hash of a model's configuration and weights; a UserError if a file is damaged."""
     files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
     # A folder in the hub's cache contains links.
     hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
@@ -212,12 +200,9 @@ def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
 
 
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder contains only folders and readable files.
+    """Raise a UserError unless a folder has only folders and readable files.
 
     transformers would silently skip files that it cannot open.
-
-    Raises:
-        UserError: the folder contains anything else.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"
@@ -234,10 +219,9 @@ def check_regular(name: str, folder: Path) -> None:
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
-    """The tensors that transformers would load from a folder; empty if there are no weights.
+    """The tensors that transformers would load from a folder; empty without weights.
 
-    Raises:
-        UserError: a file is damaged, or an index lists files that are not next to it.
+    A file or index that is damaged raises a UserError (`weight_files`).
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
@@ -247,10 +231,9 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers would read weights: one file, or those listed in an index.
+    """The files from which transformers would read weights: one, or those listed in an index.
 
-    Raises:
-        UserError: an index is damaged, or lists anything other than weight files next to it.
+    A listed file that is absent raises a UserError (and see `indexed_files`).
     """
     found = weights_in(folder, allow_pickle=allow_pickle)
     files = _parts(name, found[0]) if found else []
@@ -296,11 +279,7 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors of a pickle; reached only with --allow-pickle, and even then no code can run.
-
-    Raises:
-        UserError: the pickle contains anything else.
-    """
+    """The tensors of a pickle, or a UserError about anything else; even it cannot run code."""
     shown = f"the pickle {one_line(file.name)}"
     try:
         with warnings.catch_warnings():
@@ -344,11 +323,7 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
 
 
 def read_object(name: str, file: Path) -> dict[str, Any]:
-    """The JSON object in one of a model's files.
-
-    Raises:
-        UserError: the file is damaged, or contains something else.
-    """
+    """The JSON object in one of a model's files, or a UserError about anything else."""
     with as_user_error(file.name, name):
         # As transformers reads it; from bytes, json would guess another encoding.
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())

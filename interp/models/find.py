@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import (
-    constants,
-    get_hf_file_metadata,
-    hf_hub_url,
-    try_to_load_from_cache,
-)
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
@@ -149,7 +144,6 @@ def find_model(
         UserError: the model cannot be found, or is damaged or incomplete.
     """
     if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
-        # transformers does not annotate this function.
         logging.disable_progress_bar()
     name = canonical_name(name)
     location, source = resolve(name, loading.revision)
@@ -207,10 +201,9 @@ def description_of(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     **options: Any,
 ) -> tuple[PreTrainedConfig, Kind, PreTrainedTokenizerBase]:
-    """The configuration of a model, its kind, and its tokenizer; `options` are transformers'.
+    """A model's configuration, kind and tokenizer; a UserError if they are damaged or do not fit.
 
-    Raises:
-        UserError: one of them is missing or damaged, or they do not belong together.
+    `options` are transformers'.
     """
     form = format_of(location)
     with as_user_error(form.configuration, name, expected=form.expected):

@@ -143,11 +143,7 @@ FOLDER = Format()
 
 
 def format_of(location: Path | str) -> Format:
-    """The format of a model at a location: a folder, a file, or a name on the hub.
-
-    Raises:
-        UserError: another package's entry point cannot be loaded, or is not a format.
-    """
+    """The format of a folder, a file or a name on the hub; a UserError if a plugin has none."""
     if isinstance(location, str) or not location.is_file():
         return FOLDER
     name = format_name(location.name) or ""
@@ -158,10 +154,9 @@ def format_of(location: Path | str) -> Format:
 
 
 def model_file(name: str, place: Path) -> Path:
-    """The file that is a model in a folder without other weights; otherwise, the place itself.
+    """The only file that is a model in a folder without other weights, or else the place itself.
 
-    Raises:
-        UserError: the folder holds several such files.
+    Several such files raise a UserError.
     """
     if place.is_file() or any((place / file).exists() for file in (*WEIGHT_FILES, *PICKLE_FILES)):
         return place

@@ -130,7 +130,20 @@ def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     else:
         backend = _pieces(settings, vocabulary, gemma=gemma, phi3=phi3)
     _add_special(backend, settings, strips=phi3)
-    tokenizer = _wrapped(backend, settings)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_Once(backend),
+        bos_token=settings.token("bos"),
+        eos_token=settings.token("eos"),
+        unk_token=settings.token("unknown"),
+        pad_token=settings.token("padding"),
+        # transformers: Gemma 4's chat template writes bos itself.
+        add_bos_token=settings.kind != "gemma4"
+        and settings.adds("bos", default=settings.kind == "llama" or settings.pre in _WHOLE),
+        add_eos_token=settings.adds("eos", default=False),
+        chat_template=settings.chat_template,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
     _check_ids(tokenizer, settings, vocabulary)
     return tokenizer
 
@@ -235,11 +248,9 @@ def _pieces(
     """
     if not settings.merges and settings.scores is None:
         raise ValueError("its vocabulary has neither merges nor scores")
-    merges = (
-        _merges(settings, vocabulary)
-        if settings.merges
-        else _recovered(vocabulary, None if gemma else settings.scores)
-    )
+    merges = _merges(settings, vocabulary)
+    if not merges:
+        merges = _recovered(vocabulary, None if gemma else settings.scores)
     unknown = settings.token("unknown")
     backend = Tokenizer(
         models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
@@ -283,23 +294,6 @@ class _Once:
 
     def __deepcopy__(self, memo: object) -> Tokenizer:
         return self._backend
-
-
-def _wrapped(backend: Tokenizer, settings: _Settings) -> PreTrainedTokenizerFast:
-    return PreTrainedTokenizerFast(
-        tokenizer_object=_Once(backend),
-        bos_token=settings.token("bos"),
-        eos_token=settings.token("eos"),
-        unk_token=settings.token("unknown"),
-        pad_token=settings.token("padding"),
-        # transformers: Gemma 4's chat template writes bos itself.
-        add_bos_token=settings.kind != "gemma4"
-        and settings.adds("bos", default=settings.kind == "llama" or settings.pre in _WHOLE),
-        add_eos_token=settings.adds("eos", default=False),
-        chat_template=settings.chat_template,
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
 
 
 def _check_ids(

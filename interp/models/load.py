@@ -144,11 +144,7 @@ def _noted(model: Model) -> Model:
 
 
 def check_on_hub(model: FoundModel | Model) -> None:
-    """Check that a server can know a model: by its name on the hub.
-
-    Raises:
-        UserError: the model is not from the hub.
-    """
+    """Raise a UserError unless a model is from the hub, by whose names servers know models."""
     if model.source.get("kind") != "hub":
         raise UserError(
             f"remote execution requires a model from the hub, but {model.name} is not one; "
@@ -249,9 +245,7 @@ def _stored(found: FoundModel) -> Stored | None:
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
     """Download the weights that transformers will read; return their folder, or None without any.
 
-    Raises:
-        UserError: weights cannot be fetched, or an index is damaged or names anything other than
-            weights.
+    Weights that cannot be fetched, or a wrong index (`indexed_files`), raise a UserError.
     """
     for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
@@ -285,12 +279,9 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model with new random weights, drawn as its architecture specifies.
+    """The model with new random weights, as its architecture draws them; quantized: a UserError.
 
     The given model's own weights remain in memory.
-
-    Raises:
-        UserError: the weights are quantized, so they cannot be drawn again.
     """
     if model.quantization is not None:
         raise UserError(
@@ -316,9 +307,8 @@ models are faster with more threads, so they keep PyTorch's default number.
 def set_threads(model: Model, threads: int | None) -> None:
     """Set the number of threads for a model in this process, with a message if it is reduced.
 
-    Args:
-        model: the measured model; on devices other than the CPU, nothing changes.
-        threads: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
+    `threads` is the value of --threads; without it, OMP_NUM_THREADS and devices other than the CPU
+    stay as they are.
     """
     if threads is not None:
         torch.set_num_threads(threads)

@@ -15,11 +15,7 @@ import torch
 import transformers
 from accelerate.utils.memory import should_reduce_batch_size
 from torch import nn
-from transformers import (
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
@@ -35,7 +31,7 @@ from interp.models.loading import ChatFormat
 from interp.models.names import is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.precision import exact_gradients
-from interp.models.quantized import blocking_module, check_differentiable, quantization_of
+from interp.models.quantized import blocking_module, can_dequantize, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, is_sharded, one_token, weights_of
@@ -182,9 +178,24 @@ class Model:
         """Check that gradients pass through the weights; `what` needs them.
 
         Raises:
-            UserError: the weights are quantized in a format without a backward pass.
+            UserError: transformers has no backward pass for their format, or a module gives none.
         """
-        check_differentiable(self.name, self.hf, what, lambda: self._blocking_module)
+        quantizer: Any = getattr(self.hf, "hf_quantizer", None)
+        if quantizer is None:
+            return
+        reason = "for which transformers has no backward pass"
+        if quantizer.is_trainable:
+            if self._blocking_module is None:
+                return
+            reason = f"and no gradient passes through {self._blocking_module}"
+        way = "weights in another format"
+        if can_dequantize(self.hf.config):
+            way = "load the model with --dequantize (dequantize=True), which needs more memory"
+        raise UserError(
+            f"{what} needs gradients, but the weights of {one_line(self.name)} are quantized by "
+            f"{self.quantization}, {reason}; use methods that need no gradient, or {way} "
+            "(docs/formats.md)"
+        )
 
     @cached_property
     def _blocking_module(self) -> str | None:
@@ -299,7 +310,6 @@ class Model:
     @property
     def unembedding(self) -> nn.Module:
         """The module that maps the output of the final norm to logits, before any soft cap."""
-        # transformers does not annotate this function.
         module: nn.Module = self.hf.get_output_embeddings()
         return module
 

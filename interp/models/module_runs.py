@@ -66,10 +66,9 @@ def models_code() -> Iterator[None]:
 
 
 def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
-    """Every module that ran once on a few tokens, and the modules that ran several times.
+    """Every module that ran once on a few tokens, and those that ran several times.
 
-    Raises:
-        CannotMeasureError: the pass fails.
+    A pass that fails raises a CannotMeasureError.
     """
     found: dict[nn.Module, list[Run]] = {}
     ends = count()

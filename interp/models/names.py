@@ -109,11 +109,7 @@ def model_choice(text: str) -> ModelChoice:
 
 
 def chosen(text: str) -> ModelChoice:
-    """A model from PATH or NAME=PATH in Python (`model_choice`).
-
-    Raises:
-        UserError: the text is invalid.
-    """
+    """A model from PATH or NAME=PATH in Python: `model_choice`, whose error is a UserError here."""
     try:
         return model_choice(text)
     except ValueError as error:
@@ -166,10 +162,8 @@ def _shown(name: str) -> str:
 def names_of(choices: Sequence[ModelChoice], recorded: Mapping[str, str]) -> list[str]:
     """A name for each model, as short as possible and unlike all others.
 
-    Args:
-        choices: the models.
-        recorded: the name under which a run has measured the model at each absolute place; the
-            model keeps it, and no other model gets it.
+    `recorded` is the name under which a run has measured the model at each absolute place; the
+    model keeps it, and no other model gets it.
 
     Raises:
         UserError: a model or a name occurs twice.

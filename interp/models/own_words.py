@@ -27,10 +27,7 @@ def own_system_prompt(
 ) -> str:
     """The system prompt of the template's own; empty if it writes none or one was asked for.
 
-    Args:
-        tokenizer: the tokenizer with the template.
-        chat: how messages are written.
-        frame: the frame around a first message.
+    `frame` is the frame around a first message.
     """
     if chat.system is not None or not frame.templated:
         return ""

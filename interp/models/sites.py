@@ -50,11 +50,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location at which a site is read and, unless it acts through another site, patched.
-
-    Raises:
-        UserError: the layer has no such site.
-    """
+    """Where a site is read and, unless it acts through another, patched; or a UserError."""
     if site in ("resid_pre", "resid_post"):
         return _stream(model, layer if site == "resid_pre" else layer + 1)
     own = model.layers[layer]
@@ -153,12 +149,7 @@ def check_sites(
 ) -> None:
     """Check that a model has the sites, layers and heads.
 
-    Args:
-        model: the model.
-        sites: the sites, each of which some layer must have.
-        layers: the layers that must have the sites; None for any layer.
-        heads: the heads that the sites must have; None for all.
-        everywhere: whether every layer must have the sites.
+    Each site must be in some layer, in these layers or `everywhere`, with these heads, if given.
 
     Raises:
         UserError: the model lacks a site, layer or head, or a site has no heads.

@@ -45,15 +45,10 @@ def smallest_sum(
 ) -> Sum | None:
     """The sum with the fewest values that equals the target, up to rounding; None if there is none.
 
-    Among sums of equally many values, it is the one with the smallest error or, where errors are
-    alike, with the first base. A sum whose factors
-    differ by channel is looked for only if no other is found.
-
-    Args:
-        target: the stream.
-        bases: the streams of which one is in the sum.
-        values: what may be added to it.
-        known: factors that the model is known to have; one that is nearly equal is taken for it.
+    One of the bases is in the sum, and some of the values. Among sums of equally many values, it is
+    the one with the smallest error or, where errors are alike, with the first base. A factor that
+    nearly equals a `known` one of the model is taken for it. A sum whose factors differ by channel
+    is looked for only if no other is found.
     """
     if not values:
         return None
@@ -136,11 +131,6 @@ def mixed_of(
 
     A mix is a sum in which each token has factors of its own (Zhu et al. 2024): from every stream
     of the base, and from the value, to every stream of the target.
-
-    Args:
-        target: the streams.
-        bases: the earlier streams of which one is mixed.
-        values: the vectors of which one is added.
     """
     (own,) = target.cpu().double()
     streams, size = own.shape[1:]

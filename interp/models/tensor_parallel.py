@@ -29,16 +29,9 @@ _WRONG = {"gemma3n_text", "step3p5"}
 
 
 def check_spread(name: str, config: PreTrainedConfig, ranks: int) -> None:
-    """Check that a model can be spread over processes, before its weights are loaded.
+    """Raise a UserError, before weights are loaded, if `ranks` processes cannot share a model.
 
-    Args:
-        name: the model's name.
-        config: its configuration.
-        ranks: the number of processes.
-
-    Raises:
-        UserError: transformers has no plan for this type of model, or its heads cannot be divided
-            evenly.
+    transformers may have no right plan for its type, or its heads cannot be divided evenly.
     """
     text = config.get_text_config(decoder=True)
     if not text.base_model_tp_plan:
@@ -83,8 +76,7 @@ def spreading(name: str, loading: Loading) -> dict[str, Any]:
     """The arguments with which transformers loads this process's part of a model.
 
     Raises:
-        UserError: this process is not one of as many processes as asked for, or has no GPU of its
-            own.
+        UserError: there are not as many processes as asked for.
     """
     wanted, given = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
     there = int(given) if given.isdecimal() and len(given) < 9 else 1

@@ -27,9 +27,7 @@ def tried() -> Mapping[str, Mapping[str, str]]:
 def tried_on(model_type: str, class_name: str) -> Mapping[str, str] | None:
     """The marks of a type by measurement; None if the type was not tried.
 
-    Args:
-        model_type: as in the configuration.
-        class_name: the name of the model's class, by which classes that also read images are known.
+    Classes that also read images are known by their names.
     """
     own = tried().get(model_type)
     if class_name.endswith("ForConditionalGeneration"):

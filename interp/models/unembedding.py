@@ -67,10 +67,9 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Check that a model's logits, if finite, result from unembedding its final states.
+    """Raise a UserError if a model does more to its final states than unembed them.
 
-    Raises:
-        UserError: the model does more to its final states than unembed them.
+    Logits that are not finite do not count.
     """
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):

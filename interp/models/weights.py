@@ -22,11 +22,7 @@ from interp.models.quantized import check_stored_quantized, quantization_of
 
 
 def check_device(name: str) -> None:
-    """Check that a device exists and can be used.
-
-    Raises:
-        UserError: the device cannot be used.
-    """
+    """Raise a UserError unless a device exists and can be used."""
     try:
         torch.zeros(1, device=name).item()
     except Exception as error:
@@ -109,12 +105,10 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 
 
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Check that a raw config.json specifies no layers, experts or classes without weights.
+    """Raise a UserError if a raw config.json has more layers or experts than there are tensors.
 
-    Raises:
-        UserError: there are more layers or experts than tensors, or more classes than the longest
-            tensor has entries; or, before the weights are downloaded (None), more than any model
-            has.
+    The longest tensor bounds the classes. Before weights are downloaded (None), each count must be
+    one that a model may have.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -140,11 +134,7 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that a configuration with windowed or chunked attention specifies the window's size.
-
-    Raises:
-        UserError: the size is missing.
-    """
+    """Raise a UserError if windowed or chunked attention has no size of its window."""
     own = config.get_text_config()
     kinds = getattr(own, "layer_types", None) or ()
     for kind, size in _WINDOWS.items():

@@ -75,8 +75,13 @@ class Estimator:
             gradients = self._mean_gradients(passes, keys)
             with torch.no_grad():
                 changes = {key: self._changes(passes, key, gradients[key]) for key in keys}
-        effects = (self._effect(pair, cell, changes[cell.site, cell.layer]) for cell in cells)
-        return PatchedMetrics(base, source, tuple(base + effect for effect in effects))
+        metrics = []
+        for cell in cells:
+            positions = patched_positions(pair, cell, layers=self._layers)
+            rows = [position - pair.shared for position in positions]
+            change = changes[cell.site, cell.layer][rows, cell.head or 0].sum()
+            metrics.append(base + float(change) if has_counterpart(pair, cell) else UNDEFINED)
+        return PatchedMetrics(base, source, tuple(metrics))
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
         """The gradient of the metric with respect to each site, averaged over the points."""
@@ -116,15 +121,6 @@ class Estimator:
         view = locate(self._model, *key).view
         base, written = passes.activations(key, view)
         return (wide(view(gradient)[0]) * wide(written - base)).sum(-1)
-
-    def _effect(
-        self, pair: PatchingPair, cell: Cell, changes: Float[Tensor, "token head"]
-    ) -> float:
-        if not has_counterpart(pair, cell):
-            return UNDEFINED
-        positions = patched_positions(pair, cell, layers=self._layers)
-        rows = [position - pair.shared for position in positions]
-        return float(changes[rows, cell.head or 0].sum())
 
 
 def middles(steps: int) -> list[float]:

@@ -81,7 +81,7 @@ RowToRun = tuple[int, list[int]]
 
 
 class ExactRows(ABC):
-    """A backend that runs cells as rows of forward passes, within a budget of tokens."""
+    """Runs cells as rows of forward passes, within a budget of tokens."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -293,10 +293,7 @@ def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
 
 
 class Grid(ExactRows):
-    """The native backend for causal models: passes begin at the patched layer and token.
-
-    Where the model does not run in parts, a pass reads the whole prompt.
-    """
+    """The native backend for causal models."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         super().__init__(model, budget=budget)
@@ -330,12 +327,9 @@ def run_from(
     rows: int,
     start: int,
 ) -> Float[Tensor, "row answer"]:
-    """Logits of copies of the base prompt, run with edits from a given layer and token on.
-
-    A model that does not run in parts is run from its first layer and token on.
-    """
+    """Logits of copies of the base prompt, run with edits from a layer and token on."""
     base, past = passes.pair.base, passes.base.key_values
-    if not runs_in_parts(model):
+    if not runs_in_parts(model):  # from the first layer and token on
         copies = embed(model, base.token_ids).repeat(rows, 1, 1)
         with edited(*edits):
             return forward(model, base, copies, start=0, past=[]).logits
@@ -391,6 +385,5 @@ class WholeGrid(ExactRows):
     def _answer_logits(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
-        """Logits of the positive and then the negative answers, for copies of one prompt."""
         logits = reader_of(self._model).answer_logits(pad(self._model, [prompt] * rows))
         return logits[:, [*answers.positive, *answers.negative]]

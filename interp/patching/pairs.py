@@ -90,9 +90,6 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair is in the share of pairs to check.
-
-    A larger share includes all pairs in a smaller share.
-    """
+    """Whether a pair is in the share of pairs to check, which includes all smaller shares."""
     digest = hashlib.sha256(f"checked {pair_id}".encode()).digest()
     return int.from_bytes(digest[:8]) < share * 2**64

@@ -110,7 +110,10 @@ def forward(
     inputs = {"position_ids": positions, model.cache_argument: cache, "use_cache": parts}
     if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
         inputs["logits_to_keep"] = 1
-    with _sound_attention(end, embeddings.device), embedded_as(model, embeddings):
+    # Plain attention where PyTorch's fused attention would be wrong.
+    fused = safe_width(end, embeddings.device) == end
+    sound: Any = nullcontext() if fused else sdpa_kernel(SDPBackend.MATH)
+    with sound, embedded_as(model, embeddings):
         output = model.hf(input_ids=ids.expand(rows, -1), **model.taken(inputs))
     return Pass({}, key_values(cache) if parts else [], output.logits[:, -1])
 
@@ -135,11 +138,6 @@ def with_answers(model: Model, prompt: TokenizedPrompt, run: Pass, answers: Cont
     )
     columns = torch.cat([run.logits, behind_it.ways.to(run.logits)], 1)
     return replace(run, logits=columns[:, [*answers.positive, *answers.negative]])
-
-
-def _sound_attention(width: int, device: torch.device) -> Any:
-    """Use plain attention where PyTorch's fused attention would be wrong (`safe_width`)."""
-    return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
 
 
 def entrance(model: Model, layer: int) -> SiteKey:
@@ -242,20 +240,20 @@ def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
     """Run both prompts of a pair once, within `answers_alone`, and keep the sites in `keys`."""
     keys, shared = list(keys), pair.shared
-    prompts = (pair.base, pair.source)
-    base, source = (embed(model, prompt.token_ids) for prompt in prompts)
-    first = base[:, :shared]
-    prefix = forward(model, pair.base, first, start=0, past=[]).key_values if shared else []
-    passes = (
+    prefix: KeyValues = []
+    if shared:
+        first = embed(model, pair.base.token_ids[:shared])
+        prefix = forward(model, pair.base, first, start=0, past=[]).key_values
+    base, source = (
         run_pass(
             model,
             prompt,
-            embeddings[:, shared:],
+            embed(model, prompt.token_ids[shared:]),
             keys,
             start=shared,
             past=prefix,
             answers=pair.answers,
         )
-        for prompt, embeddings in zip(prompts, (base, source), strict=True)
+        for prompt in (pair.base, pair.source)
     )
-    return PairPasses(pair, prefix, *passes)
+    return PairPasses(pair, prefix, base, source)

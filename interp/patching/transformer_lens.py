@@ -81,11 +81,8 @@ class TransformerLensBackend:
                 written = _written(pair, key, base, source)
                 for index, cell in enumerate(cells):
                     if (cell.site, cell.layer) == key and has_counterpart(pair, cell):
-                        logits = self._patched(pair, cell, written)
-                        (metrics[index],) = _metrics(logits, pair)
-        (base_metric,), (source_metric,) = (
-            _metrics(logits, pair) for logits in (base_logits, source_logits)
-        )
+                        metrics[index] = _metric(self._patched(pair, cell, written), pair)
+        base_metric, source_metric = (_metric(own, pair) for own in (base_logits, source_logits))
         return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
     def _patched(
@@ -124,9 +121,9 @@ def _written(
     return written - _by_head(base[hook_name(site.beside, key[1])])[0]
 
 
-def _metrics(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> list[float]:
+def _metric(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> float:
     tokens = [*pair.answers.positive, *pair.answers.negative]
-    return metrics_of(wide(logits[:, -1, tokens]), pair.answers)
+    return metrics_of(wide(logits[:, -1, tokens]), pair.answers)[0]
 
 
 def hook_name(site: str, layer: int) -> str:

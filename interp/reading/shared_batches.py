@@ -12,6 +12,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from os.path import commonprefix
 
 import torch
 from jaxtyping import Int
@@ -77,8 +78,7 @@ def families(
 
 def shared_tokens(one: Tokens, other: Tokens) -> int:
     """The number of tokens in the common beginning."""
-    both = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
+    return len(commonprefix((one, other)))  # noqa: RUF071
 
 
 SAVED_SHARE = 0.1

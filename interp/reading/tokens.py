@@ -195,11 +195,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
 
 
 def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
-    """Like `tokenize`, but prompts may be longer than the model's context.
-
-    Raises:
-        UserError: a segment has no tokens, or the tokenizer uses several token types.
-    """
+    """Like `tokenize`, but prompts may be longer than the model's context."""
     if not prompts:
         return []
     chats = [write_chat(prompt, model) for prompt in prompts]
@@ -350,19 +346,15 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
 def token_segments(prompt: TokenizedPrompt) -> list[str]:
     """The segment of each token; "template" outside all segments.
 
-    Raises:
-        UserError: a segment has a reserved name, or has no token of its own.
+    A segment with a reserved name, or without a token of its own, raises a UserError.
     """
     return _innermost(prompt, prompt.segments)
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token or, if it has none, its segment.
+    """The role of each token or, if it has none, its segment; errors are those of `token_segments`.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
-
-    Raises:
-        UserError: a segment or role has a reserved name, or has no token of its own.
     """
     return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
 
@@ -374,13 +366,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens in a segment or, failing that, a role; empty if there is neither.
-
-    "all" means the whole prompt.
-
-    Raises:
-        UserError: a segment or role has a reserved name, or has no token of its own.
-    """
+    """Positions of a segment's tokens (`token_segments`) or else a role's; "all": the prompt's."""
     if name == ALL:
         return list(range(len(prompt)))
     segments = token_segments(prompt)

@@ -35,9 +35,9 @@ class Attention(AnyModel):
 
 
 class AttentionRollout:
-    """Attention rollout, which gives attention and the residual stream equal weight in each layer.
+    """The last row of the product of all layers' A + I, with rows scaled to sum to 1.
 
-    The matrix of a layer is A + I, where A is the mean over heads, with rows scaled to sum to 1.
+    A, the mean of a layer's attention over heads, and the residual stream weigh equally.
 
     Raises:
         UserError: the model's architecture is not supported, or the model is an encoder.
