@@ -223,10 +223,7 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
 
 
 def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
-    """Build a method's implementation, with the options in its label.
-
-    Without a model, it is a method that reads only values of coalitions.
-    """
+    """A method with its label's options; without a model, it reads only values of coalitions."""
     name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation
     module, _, attribute = place.partition(":")

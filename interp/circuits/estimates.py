@@ -161,10 +161,7 @@ def first_order(
     edits: Sequence[LocatedEdit] = (),
     writers: slice = slice(None),
 ) -> EdgeValues:
-    """Scores of edges from one backward pass at `embeddings`; call within `answers_alone`.
-
-    Edges from all writers, or from some neighbours; the other scores are NaN.
-    """
+    """Scores by one backward pass at `embeddings`, within `answers_alone`; NaN of other writers."""
     with torch.enable_grad():
         return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
 

@@ -149,10 +149,7 @@ class LayerRuns:
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """Outputs of a layer's readers if a single writer's change is added to their stream.
-
-        Changes are those of each writer of the graph, (writer, token, size).
-        """
+        """Outputs of a layer's readers if one writer's change, (writer, token, size), is added."""
         graph, shape = self._graph, self._graph.shapes[layer]
         first, mlp = graph.attention_readers(layer).start, graph.attention_readers(layer).stop
         between = shape.mixer and shape.mlp and not shape.parallel

@@ -59,10 +59,7 @@ def check_layers(model: Model, layers: Sequence[int]) -> None:
 
 
 def read_texts(model: Model, texts: Sequence[str]) -> list[TokenizedPrompt]:
-    """Texts as a model reads them without a chat template, the shortest first.
-
-    Texts without a token that counts are left out.
-    """
+    """Texts without a chat template, the shortest first; none without a token that counts."""
     encoded = model.tokenizer(list(texts), add_special_tokens=True)["input_ids"]
     limit = model.context_length
     kept = [
@@ -170,10 +167,7 @@ def _gradients(
 
 
 def read_streams(model: Model, batch: Batch, layers: Sequence[int]) -> Streams:
-    """The residual streams of a forward pass, with a gradient if gradients are enabled.
-
-    Call it within `model.measuring()`.
-    """
+    """The residual streams of a pass within `model.measuring()`, with a gradient if enabled."""
     embeddings = reader_of(model).embed(batch.token_ids)
     embeddings.requires_grad_(torch.is_grad_enabled())
     inputs: dict[str, Any] = {

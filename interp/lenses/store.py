@@ -198,10 +198,7 @@ class LensOfWords:
     def rows(
         self, tokens: Sequence[int], batch: Batch, places: Sequence[tuple[int, int]]
     ) -> Tensor:
-        """The words' rows: (layer, word, width) or, for `own`, (layer, word, place, width).
-
-        `places` are the row and token in the batch at which prompts' own Jacobians are taken.
-        """
+        """Rows, (layer, word, width) or, for `own`, at the places, (layer, word, place, width)."""
         if self._kind == "logit":
             return logit_rows(self._model, tokens, self._layers)
         if self._kind == "own":

@@ -161,11 +161,7 @@ def _not_plain(shown: str, key: str, value: object) -> UserError:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the base that an adapter is merged into; the user's choice takes precedence.
-
-    Raises:
-        UserError: none was given, and what the folder names is on the hub, or has no checksum.
-    """
+    """The base of an adapter: the user's, or one that its checksum proves; or a UserError."""
     if given is not None:
         return given
     base = adapter.base

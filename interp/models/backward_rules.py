@@ -96,10 +96,7 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
 
 
 def open_attention(model: Model) -> AbstractContextManager[None]:
-    """Compute attention weights explicitly within the block, so hooks can read them.
-
-    Unlike transformers' eager attention, this also accepts padded batches in float64.
-    """
+    """Within the block, attention weights are explicit, also for padded batches in float64."""
     return _ruled_attention(model, PLAIN)
 
 
@@ -162,10 +159,7 @@ class NormForm:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """The contribution of each summand of the input (`total`) to the output, but for the shift.
-
-        The summands need not add up to the input.
-        """
+        """What each summand of the input `total` adds to the norm's output, but for the shift."""
         x, whole = (self.centred(wide(tensor)) for tensor in (summands, total))
         return (x * self.scale(whole) * self.gain).to(summands.dtype)
 

@@ -247,11 +247,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
 
 
 def indexed_files(name: str, index: Path) -> list[str]:
-    """Names of the weight files that an index lists.
-
-    Raises:
-        UserError: the index is damaged, or lists anything other than weight files next to it.
-    """
+    """Names of the weight files next to an index that it lists; a UserError if it lists others."""
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
@@ -300,11 +296,7 @@ def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch
 
 
 def read_configuration(name: str, folder: Path) -> dict[str, Any]:
-    """The configuration in a folder.
-
-    Raises:
-        UserError: the configuration is not an object, or specifies weights or an attention kernel.
-    """
+    """The configuration, or a UserError if it is none, or names weights or an attention kernel."""
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
         raise UserError(

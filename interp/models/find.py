@@ -100,11 +100,7 @@ class FoundModel:
         return format_of(self.location)
 
     def dequantizing(self) -> dict[str, Any]:
-        """The options with which transformers loads quantized weights as ordinary ones.
-
-        Raises:
-            UserError: the weights are not quantized, or transformers cannot dequantize them.
-        """
+        """The options that load quantized weights as ordinary ones, or a UserError if none do."""
         if self.contents is not None and self.contents.packed is not None:
             return {}  # a format that is always dequantized
         return dequantizing(self.name, self.config)
@@ -201,10 +197,7 @@ def description_of(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     **options: Any,
 ) -> tuple[PreTrainedConfig, Kind, PreTrainedTokenizerBase]:
-    """A model's configuration, kind and tokenizer; a UserError if they are damaged or do not fit.
-
-    `options` are transformers'.
-    """
+    """Configuration, kind and tokenizer by transformers' `options`, or a UserError."""
     form = format_of(location)
     with as_user_error(form.configuration, name, expected=form.expected):
         config = form.load_config(location, **options)

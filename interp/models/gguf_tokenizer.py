@@ -108,11 +108,7 @@ class _Settings(BaseModel, strict=True):
 
 
 def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
-    """The tokenizer that a file describes.
-
-    Raises:
-        ValueError: its parts do not fit together, or it cuts text by an unknown rule.
-    """
+    """The tokenizer that a file describes; a ValueError about unknown rules or wrong parts."""
     settings = _read(header)
     _check(settings)
     gemma = settings.kind == "gemma4" or header.architecture.startswith("gemma")

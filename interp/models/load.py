@@ -160,12 +160,7 @@ _OF_WEIGHTS = (
 
 
 def load_skeleton(found: FoundModel, loading: Loading) -> Model:
-    """A model without its weights, which a server has: its modules are empty.
-
-    Raises:
-        UserError: an option concerns weights on this machine, or the configuration describes no
-            model.
-    """
+    """A model without its weights, which a server has; options about weights are a UserError."""
     for name in _OF_WEIGHTS:
         if value := getattr(loading, name):
             raise UserError(

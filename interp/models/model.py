@@ -82,11 +82,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """The model's kind, which determines how it reads prompts and gives answers.
-
-        Raises:
-            UserError: the model cannot answer, or is a classifier that is not an encoder.
-        """
+        """The model's kind; a UserError if it cannot answer, or is a classifier but no encoder."""
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {self.cache_argument, "use_cache"} & self.forward_arguments:
             raise UserError(
@@ -117,11 +113,7 @@ class Model:
 
     @property
     def architecture(self) -> Architecture:
-        """The names of the modules in the model's family, or in the family that it resembles most.
-
-        Raises:
-            UserError: see `anatomy`.
-        """
+        """The names of modules in the model's family, or the most similar one; see `anatomy`."""
         return self.anatomy.names
 
     @property
@@ -175,11 +167,7 @@ class Model:
         return quantization_of(self.hf.config)
 
     def check_differentiable(self, what: str) -> None:
-        """Check that gradients pass through the weights; `what` needs them.
-
-        Raises:
-            UserError: transformers has no backward pass for their format, or a module gives none.
-        """
+        """Raise a UserError if no gradients, which `what` needs, pass through the weights."""
         quantizer: Any = getattr(self.hf, "hf_quantizer", None)
         if quantizer is None:
             return
@@ -207,11 +195,7 @@ class Model:
         return any(map(is_sharded, self.hf.parameters()))
 
     def check_whole(self, what: str) -> None:
-        """Check that this process holds all heads and weights; `what` reads them.
-
-        Raises:
-            UserError: the model is spread over processes by tensor parallelism.
-        """
+        """Raise a UserError if this process lacks heads or weights, all of which `what` reads."""
         if self.is_sharded:
             raise UserError(
                 f"{what} needs whole layers, but {self.name} is spread over processes "
@@ -416,11 +400,7 @@ class Model:
 
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer, from the tokenizer and the generation settings.
-
-        Raises:
-            UserError: a setting is not a token id.
-        """
+        """The tokens that end an answer, by tokenizer and settings; a UserError about others."""
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
         end = self.tokenizer.eos_token_id
@@ -428,11 +408,7 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token id from the configuration or, failing that, from the generation settings.
-
-        Raises:
-            UserError: a setting is not a token id.
-        """
+        """A token id from the configuration or else generation settings; others: a UserError."""
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
             if value is not None:

@@ -53,10 +53,7 @@ class CannotMeasureError(RuntimeError):
 
 @contextmanager
 def models_code() -> Iterator[None]:
-    """Raise `CannotMeasureError` for any error in a block that only runs a model's own code.
-
-    Memory that ends is no such error.
-    """
+    """Raise `CannotMeasureError` for errors of a model's own code, unless memory ends."""
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError):

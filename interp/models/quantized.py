@@ -72,12 +72,9 @@ def can_dequantize(config: PreTrainedConfig) -> bool:
 
 
 def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
-    """The options with which transformers dequantizes a checkpoint's weights as it loads them.
+    """The options with which transformers dequantizes weights as it loads them, or a UserError.
 
     They are empty if it dequantizes only models that are loaded already.
-
-    Raises:
-        UserError: the weights are not quantized, or transformers cannot dequantize their format.
     """
     from transformers.quantizers.auto import AutoQuantizationConfig
 
@@ -150,14 +147,10 @@ def _in_words(settings: Mapping[str, Any]) -> str:
 
 
 def check_quantization(name: str, config: Mapping[str, Any]) -> None:
-    """Check that transformers understands every quantization in a raw config.json.
+    """Raise a UserError unless transformers understands every quantization in a raw config.json.
 
     Missing packages and devices are reported when the weights are loaded, because the
     configuration and tokenizer of a model can also be used without them.
-
-    Raises:
-        UserError: a quantization is not an object, has an unknown method or invalid settings, or
-            contains a pattern whose matching can take forever.
     """
     for key, own in settings(config):
         if key == KEY and own is not None:

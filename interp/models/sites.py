@@ -147,12 +147,9 @@ def check_sites(
     heads: Sequence[int] | None = None,
     everywhere: bool = False,
 ) -> None:
-    """Check that a model has the sites, layers and heads.
+    """Raise a UserError unless a model has the sites, layers and heads.
 
     Each site must be in some layer, in these layers or `everywhere`, with these heads, if given.
-
-    Raises:
-        UserError: the model lacks a site, layer or head, or a site has no heads.
     """
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:

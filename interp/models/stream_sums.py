@@ -81,10 +81,7 @@ def _best(
     chosen: Tensor,
     known: Sequence[float],
 ) -> Sum | None:
-    """The sum of the chosen columns with the smallest error, if rounding explains it.
-
-    Its parts are columns.
-    """
+    """The sum of chosen columns, its parts, with the smallest error, if rounding explains it."""
     square = products[chosen[:, :, None], chosen[:, None, :]]
     wanted = products[chosen, -1]
     factors = torch.linalg.lstsq(square, wanted[..., None], driver="gelsd").solution[..., 0]

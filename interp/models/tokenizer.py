@@ -72,9 +72,18 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
     vocabulary = getattr(config.get_text_config(), "vocab_size", None)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if vocabulary is not None and largest >= vocabulary:
+        surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
+        added = one_line(", ".join(sorted(surplus)), 60)
+        advice = (
+            f"tokens were added without embeddings ({added}). Add them with "
+            "model.resize_token_embeddings(len(tokenizer)) and save the model again, or use the "
+            "tokenizer as it was"
+        )
+        if surplus - {*tokenizer.get_added_vocab()}:
+            advice = "the tokenizer belongs to another model"
         raise UserError(
             f"the tokenizer of {one_line(name)} has token ids up to {largest}, but the model has "
-            f"{vocabulary} embeddings; {_excess(tokenizer, vocabulary)}"
+            f"{vocabulary} embeddings; {advice}"
         )
     check_templates(name, tokenizer, chat)
     if chat.thinks and find_marks(tokenizer, chat) is None:
@@ -83,15 +92,3 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
             "template nor its vocabulary names a mark that ends a thought, such as </think>. "
             "Turn thinking off, or pass the mark with --end-of-thought"
         )
-
-
-def _excess(tokenizer: Any, vocabulary: int) -> str:
-    surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
-    if surplus - {*tokenizer.get_added_vocab()}:
-        return "the tokenizer belongs to another model"
-    added = one_line(", ".join(sorted(surplus)), 60)
-    return (
-        f"tokens were added without embeddings ({added}). Add them with "
-        "model.resize_token_embeddings(len(tokenizer)) and save the model again, or use the "
-        "tokenizer as it was"
-    )

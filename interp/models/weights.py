@@ -148,13 +148,9 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that the weights contain about as many numbers as a model needs, in the right type.
+    """Raise a UserError unless the weights are about as many numbers as a model needs, in its type.
 
     The model is built without allocating memory for its weights.
-
-    Raises:
-        UserError: the model would be mostly random, needs disproportionate memory, or has weights
-            stored as integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto_for(config).from_config(

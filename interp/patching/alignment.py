@@ -61,7 +61,10 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> 
         else:
             sources += [()] * (len(own_tokens) - 1) + [(other_tokens[-1],)]
             bases += [(own_tokens[-1],)] * len(other_tokens)
-    return Alignment(_shared(base, source, sources), tuple(sources), tuple(bases))
+    # Exclude the last token, which is always computed because the answer is read there.
+    common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
+    shared = next((index for index in range(common) if sources[index] != (index,)), common)
+    return Alignment(shared, tuple(sources), tuple(bases))
 
 
 def check_alignments(
@@ -88,15 +91,6 @@ def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
     first = shared_tokens(base.token_ids, source.token_ids)
     lengths = f"{len(base)} and {len(source)} tokens"
     return f"{base.prompt.pair_id} ({lengths}, first difference at token {first})"
-
-
-def _shared(
-    base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
-) -> int:
-    """Number of leading tokens that are identical and aligned with each other."""
-    # Exclude the last token, which is always computed because the answer is read there.
-    common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
-    return next((index for index in range(common) if sources[index] != (index,)), common)
 
 
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:

@@ -43,10 +43,7 @@ from interp.patching.passes import (
 
 
 class Estimator:
-    """Estimates the metric under patches in one model: at the base prompt, or the mean over points.
-
-    The points of `integrated`, `steps` of them, are the midpoints of equal intervals.
-    """
+    """Estimates the metric under patches: at the base prompt, or over the middles of `steps`."""
 
     def __init__(
         self, model: Model, *, estimate: PatchEstimate, steps: int = INTEGRATION_STEPS

@@ -111,12 +111,7 @@ class ExactRows(ABC):
 
     @torch.no_grad()
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of a pair under each set of cells, with all cells of a set patched at once.
-
-        Every cell in a set is given the source prompt's activation, regardless of the other cells;
-        the rest of the model is computed from these activations. Attention patterns cannot be among
-        the cells.
-        """
+        """The metric under each set of cells, patched at once; no cell may be of a pattern."""
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
             passes = self._run_pair(pair, keys)

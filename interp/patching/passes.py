@@ -156,10 +156,7 @@ def run_pass(
     past: KeyValues,
     answers: ContrastTokens | None = None,
 ) -> Pass:
-    """Run one prompt from `start` on, and keep the sites in `keys`, with the logits of `answers`.
-
-    Attention weights require eager attention.
-    """
+    """Run one prompt from `start` on; keep the sites in `keys`, with the logits of `answers`."""
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):
@@ -188,10 +185,7 @@ class PairPasses:
         return base, source
 
     def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
-        """The base's activations at a site, and the activations with which a patch replaces them.
-
-        They cover the base's tokens from the first difference on.
-        """
+        """The base's activations at a site and a patch's, from the first difference on."""
         base, source = (view(p.values[key])[0] for p in (self.base, self.source))
         return base, bring(source, self.pair.alignment, start=self.pair.shared)
 
@@ -220,10 +214,7 @@ def read_whole(model: Model, *prompts: TokenizedPrompt) -> bool:
 
 
 def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None:
-    """How options are read behind patched passes; None if only by first tokens that differ.
-
-    Whole texts are read through the keys and values of a pass, so nothing else may be kept.
-    """
+    """How options are read behind patches, by keys and values alone; None: by first tokens."""
     if model.kind is CLASSIFIER:
         return answers
     if model.kind is CAUSAL and runs_in_parts(model) and not drops_tokens(model.text_config):

@@ -274,11 +274,7 @@ class TextToTextReader(Reader):
 
 @torch.no_grad()
 def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
-    """Check that a model's logits for a prompt are finite.
-
-    The error names the first weight tensor that is not finite or, if all are, the first module
-    whose output is not.
-    """
+    """Raise a UserError that names the first weight, or else module, of numbers not finite."""
     first: list[str] = []
 
     def note(path: str, module: nn.Module, inputs: Any, output: Any) -> None:

@@ -194,11 +194,7 @@ def _shared_batch(
     *,
     kept: bool = False,
 ) -> tuple[list[int], SharedBatch]:
-    """The prompts of the given families as one batch.
-
-    `kept` indicates whether the keys and values of these prompts are also kept, because the prompts
-    are themselves prefixes.
-    """
+    """The prompts of families as one batch; as prefixes (`kept`), with keys and values."""
     beginnings = [
         replace(
             prompts[family.members[0]], token_ids=_prefix(prompts, family), segments={}, roles={}

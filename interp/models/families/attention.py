@@ -30,10 +30,7 @@ def attention_seen(name: str, see: Callable[..., object]) -> Iterator[None]:
 
 
 def calls_registered(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> bool:
-    """Whether a pass calls the attention function that transformers registers by its name.
-
-    Most families' attention does; Falcon's computes attention by itself.
-    """
+    """Whether a pass calls the attention that transformers registers; Falcon's does not."""
     name, called = hf.config._attn_implementation, list[object]()
     if name not in ALL_ATTENTION_FUNCTIONS:
         return False
