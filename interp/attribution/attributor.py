@@ -1,8 +1,4 @@
-"""Attribution of batches: shared passes run once, followed by each method's own passes.
-
-A shared pass starts from the batch's embeddings. It keeps the logits of the answer and the tensors
-that its methods need: attention, or the gradient of the target with respect to the embeddings.
-"""
+"""Attribution of batches: shared passes run once, followed by each method's own passes."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
@@ -45,12 +41,7 @@ from interp.scoring.answers import Predictions, read_prompts
 
 
 class Attributor:
-    """One or more methods, by their labels, for one model and target.
-
-    Raises:
-        UserError: a method is unknown or does not support this model or its weights, or the budget
-            is less than one token.
-    """
+    """Methods, by their labels, for one model and target; one that cannot be used: a UserError."""
 
     def __init__(
         self,

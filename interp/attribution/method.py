@@ -1,8 +1,4 @@
-"""The two kinds of attribution methods, and the classes of their inputs and scores.
-
-A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods; a
-method with `OwnPasses` runs its own, one prompt at a time.
-"""
+"""The two kinds of attribution methods, and the classes of their inputs and scores."""
 
 import math
 from collections.abc import Mapping, Sequence

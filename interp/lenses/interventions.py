@@ -134,11 +134,7 @@ class Outcomes:
 def intervene(
     engine: ExactRows, model: Model, pair: PatchingPair, interventions: Sequence[Intervention]
 ) -> Outcomes:
-    """Run a prompt under interventions and their placebos, each in one row of a pass.
-
-    Raises:
-        UserError: directions and interventions do not fit, or there is no such layer.
-    """
+    """Run a prompt under interventions and their placebos, each in a row, or raise a UserError."""
     # A placebo follows its intervention, whose changes' norms it takes.
     order = sorted(range(len(interventions)), key=lambda i: min(interventions[i].directions))
     rows: list[_Row] = [

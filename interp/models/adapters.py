@@ -105,12 +105,7 @@ class Adapter:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder, without loading its weights.
-
-    Raises:
-        UserError: a file is missing, damaged or not a regular file, the settings are not plain
-            LoRA, or a tensor has the wrong rank.
-    """
+    """The adapter in a folder, without its weights; a UserError about other files and settings."""
     shown = one_line(name)
     check_regular(name, folder)
     if (folder / "config.json").is_file():
@@ -192,10 +187,8 @@ def _check_ranks(name: str, file: Path, rank: int) -> None:
 def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     """A base model, changed in place by an adapter: W + s B A (Hu et al. 2021, Section 4.1).
 
-    s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
-
-    Raises:
-        UserError: peft is missing, or a tensor is missing, unexpected, misshapen or not finite.
+    s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023). A tensor that
+    is missing, unexpected, misshapen or not finite raises a UserError.
     """
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict

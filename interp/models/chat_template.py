@@ -6,8 +6,6 @@
    every answer.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
-
-For the text that a template writes around a thought, see `interp.models.thinking`.
 """
 
 import json

@@ -1,12 +1,5 @@
-"""Checks on a model's folder before anything in it is loaded.
+"""Checks on a model's folder before anything in it is loaded."""
 
-1. Every file is a regular file, since reading a pipe or a device might never end.
-2. Weights are safetensors, or pickles if allowed; an index lists only files in its own folder.
-3. The headers of the weight files contain the names, shapes and types of all tensors, without
-   values.
-"""
-
-import hashlib
 import json
 import math
 import os
@@ -28,7 +21,7 @@ from safetensors import safe_open
 from transformers import GenerationConfig
 
 from interp.errors import UserError, fault_of, kind_of, one_line
-from interp.files import RECORD_BYTES, checksum, read_bytes
+from interp.files import RECORD_BYTES, read_bytes
 
 MODEL = "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
 
@@ -191,18 +184,10 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json"))
 
 
-def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
-    """A hash of a model's configuration and weights; a UserError if a file is damaged."""
-    files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
-    # A folder in the hub's cache contains links.
-    hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
-
-
 def check_regular(name: str, folder: Path) -> None:
     """Raise a UserError unless a folder has only folders and readable files.
 
-    transformers would silently skip files that it cannot open.
+    transformers would skip files that it cannot open, and reading a pipe might never end.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"

@@ -127,14 +127,9 @@ def find_model(
 ) -> FoundModel:
     """Find a model and read its configuration and tokenizer, but not its weights.
 
-    The weights of an adapter's base are read once, to compute their checksum.
-
-    Args:
-        name: hub name, local folder, GGUF file or organism/NAME.
-        loading: options for loading.
-        kind_in: function that determines the kind from the configuration and the class names in
-            it.
-        named: the name of the model in tables; by default, `short_name` of its location.
+    The weights of an adapter's base are read once, to compute their checksum. `kind_in` determines
+    the kind from the configuration and the class names in it; `named` is the model's name in tables
+    (by default, `short_name` of its location).
 
     Raises:
         UserError: the model cannot be found, or is damaged or incomplete.

@@ -4,6 +4,7 @@ Another package adds a format of files with an entry point in `interp.formats`: 
 suffix of these files without the dot, and it refers to an instance of a subclass of `Format`.
 """
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,9 +29,9 @@ from interp.models.checkpoint import (
     Stored,
     as_user_error,
     check_folder,
-    folder_checksum,
     read_configuration,
     stored_tensors,
+    weight_files,
 )
 from interp.models.names import format_name, is_model_file
 from interp.models.tokenizer_limits import check_limits
@@ -76,7 +77,10 @@ class Format:
         """A hash of the file or, of a folder, of its configuration and weights."""
         if place.is_file():
             return checksum(place.resolve())
-        return folder_checksum(name, place, allow_pickle=allow_pickle)
+        files = [place / "config.json", *weight_files(name, place, allow_pickle=allow_pickle)]
+        # A folder in the hub's cache contains links.
+        hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
+        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
     @contextmanager
     def readable(self, place: Path | str) -> Iterator[Path | str]:

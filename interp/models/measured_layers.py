@@ -63,10 +63,7 @@ def measured_anatomy(
     """The layers of a causal model in evaluation mode; None if it has no chain of layers.
 
     `names` are those of its family, or of one that it resembles; `heads_of` adds the heads to a
-    layer, as the modules' names show them.
-
-    Raises:
-        CannotMeasureError: a pass fails, or gradients cannot be computed through the model.
+    layer, as the modules' names show them. A pass that fails raises a CannotMeasureError.
     """
     runs, repeated = runs_of(hf)
     config = hf.config.get_text_config()

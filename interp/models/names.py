@@ -87,11 +87,8 @@ class ModelChoice(Options):
 def model_choice(text: str) -> ModelChoice:
     """A model from PATH or NAME=PATH, where PATH may also be a hub name or organism/NAME.
 
-    A path that exists is never split, and a name contains no "/", so paths may contain "=".
-
-    Raises:
-        ValueError: the name is invalid, there is no such organism, or the place is probably a
-            misspelled organism.
+    A path that exists is never split, and a name contains no "/", so paths may contain "=". An
+    invalid name, and one of no such organism, raises a ValueError.
     """
     name, sign, place = text.partition("=")
     if not sign or "/" in name or os.path.lexists(text):

@@ -134,7 +134,7 @@ def mixed_of(
     tolerance = _tolerance(target.dtype)
     if size < 2 * (streams + 1):  # so few numbers are a mix of any others
         return None
-    fitting: list[tuple[float, int, int]] = []
+    fitting: list[tuple[float, tuple[int, int]]] = []
     for index, base in enumerate(bases):
         for place, value in enumerate(values):
             columns = torch.cat([base[0].to(own), value[0, :, None].to(own)], 1).mT
@@ -144,10 +144,9 @@ def mixed_of(
             sizes = columns.norm(dim=1)[..., None] * factors.abs()
             error = float((errors / sizes.sum(1).clamp(min=_TINY)).max())
             if error <= tolerance and bool((sizes[:, -1] > _PLAIN * sizes.sum(1)).any()):
-                fitting.append((error, index, place))
-    least = min((error for error, *_ in fitting), default=0.0)
-    alike = (found for error, *found in fitting if error <= _ALIKE * least + _TINY)
-    return next(((index, place) for index, place in alike), None)
+                fitting.append((error, (index, place)))
+    least = min((error for error, _ in fitting), default=0.0)
+    return next((found for error, found in fitting if error <= _ALIKE * least + _TINY), None)
 
 
 def _known(factor: float, known: Sequence[float]) -> float:

@@ -210,16 +210,13 @@ _ACTIVATIONS = re.compile(r"(input|activation|output|[qkv])_(global_)?(scale|zer
 def check_complete(
     name: str, hf: PreTrainedModel, info: Mapping[str, Any], *, quantized: bool = False
 ) -> tuple[str, ...]:
-    """Check what transformers reports about the loaded tensors, and return notes about them.
+    """Raise a UserError if tensors do not fit the configuration, and return notes about others.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, do not affect its answers and are noted, as are the scales of a
     quantized checkpoint. Unused tensors in one of its layers, or in an additional layer, show that
     the weights belong to another configuration. `info` is transformers' `output_loading_info`, and
     `quantized` tells whether the stored weights are.
-
-    Raises:
-        UserError: weights are missing, have other shapes, or belong to another configuration.
     """
     missing = sorted(info["missing_keys"])
     if missing:

@@ -1,11 +1,9 @@
 """Exact patching: every cell is one row of a forward pass.
 
-1. Both prompts of a pair are run once.
-2. Cells are skipped if they cannot change the answer, because their activations are equal in both
+1. Cells are skipped if they cannot change the answer, because their activations are equal in both
    prompts or have no path to the answer.
-3. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
+2. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
    set of cells takes one row, which is patched at all of the set's sites and layers at once.
-4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
 at that layer and token, and reuses the base prompt's keys and values for the tokens before it. Each

@@ -93,12 +93,7 @@ class NnsightBackend:
         self._told = False
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The metrics of a pair under each cell.
-
-        Raises:
-            ModelError: the server did not run the session.
-            UserError: the model adds something else to the residual stream than its sites.
-        """
+        """The metrics of a pair under each cell; a ModelError if a server, or a sum, fails."""
         cells_at: defaultdict[SiteKey, list[int]] = defaultdict(list)
         for index, cell in enumerate(cells):
             if has_counterpart(pair, cell):

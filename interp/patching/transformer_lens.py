@@ -40,12 +40,9 @@ except ImportError as error:
 
 
 class TransformerLensBackend:
-    """A backend that runs cells with TransformerLens's model and hooks.
+    """Runs cells with TransformerLens's model and hooks; unsupported models: a UserError.
 
     Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
-
-    Raises:
-        UserError: TransformerLens does not support the model, for instance its architecture.
     """
 
     def __init__(self, model: Model) -> None:

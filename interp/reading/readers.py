@@ -1,8 +1,4 @@
-"""Readers, one per kind of model, which compute the logits of answers from a batch of prompts.
-
-Kinds of models differ in how prompts become batches (`tokens.py`, based on the model's properties)
-and in the forward pass, which only a reader runs.
-"""
+"""Readers, one per kind of model, which compute the logits of answers from a batch of prompts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -182,12 +178,11 @@ class CausalReader(Reader):
         If `past` holds the first columns, only later columns are read, returned and added to
         `past`.
         """
-        start = 0 if past is None else past.get_seq_length()
+        cache = empty() if past is None else past
+        start = cache.get_seq_length()
         positions = torch.arange(start, token_ids.shape[1], device=token_ids.device)[None]
         mask = torch.ones_like(token_ids)
-        return self._key_values(
-            token_ids[:, start:], mask, positions, empty() if past is None else past
-        )
+        return self._key_values(token_ids[:, start:], mask, positions, cache)
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
         """Keys and values of the columns after `past`, as in `read_prefixes`; extends `past`."""

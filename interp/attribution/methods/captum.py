@@ -86,11 +86,7 @@ def _integrated(
 
 
 class DeepLift(_FromMean):
-    """DeepLift (Shrikumar et al. 2017) by the rescale rule, from the mean embedding.
-
-    Raises:
-        UserError: captum has no rule for the model's activation functions.
-    """
+    """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding, or a UserError."""
 
     def __init__(self, model: Model) -> None:
         _check_activations(model)

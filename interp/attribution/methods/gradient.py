@@ -34,11 +34,7 @@ class InputGradient(AnyModel):
 
 
 class InputXGradient:
-    """Embedding . d target / d embedding: a token's contribution if the target were linear.
-
-    Raises:
-        UserError: a norm is the only module that reads the embeddings.
-    """
+    """Embedding . d target / d embedding; a UserError if norms alone read the embeddings."""
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
 
@@ -86,11 +82,7 @@ def _readers_of_embeddings(model: Model) -> list[nn.Module]:
 
 
 class FrozenNorms(InputXGradient):
-    """Embedding . gradient through norms whose denominators are constants.
-
-    Raises:
-        UserError: the model's architecture is not supported.
-    """
+    """Embedding . gradient through norms whose denominators are constants, or a UserError."""
 
     rules = FROZEN_NORMS
 
@@ -99,11 +91,7 @@ class FrozenNorms(InputXGradient):
 
 
 class Gim:
-    """(Embedding - donor's embedding) . gradient by the rules of GIM.
-
-    Raises:
-        UserError: the model's architecture is not supported, or its gates are unknown.
-    """
+    """(Embedding - donor's embedding) . gradient by the rules of GIM, or a UserError."""
 
     needs: frozenset[Need] = frozenset({"donor_products"})
     rules = GIM
