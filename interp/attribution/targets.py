@@ -165,6 +165,5 @@ def log_odds(
 def _most_probable(
     logits: Float[Tensor, "batch vocabulary"], options: Sequence[Sequence[int]]
 ) -> list[int]:
-    """The most probable of each prompt's tokens."""
     values = token_logits(logits, options)
     return [tokens[int(own.argmax())] for own, tokens in zip(values, options, strict=True)]

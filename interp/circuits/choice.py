@@ -126,7 +126,6 @@ def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[
 
 
 def _by_share(graph: Graph, order: Order) -> Iterator[tuple[float, Circuit]]:
-    """The circuit of each size in `SHARES`, pruned."""
     every = int(graph.edges.sum())
     for share in SHARES:
         yield share, pruned(graph, first_edges(graph, order, int(share * every)))

@@ -170,9 +170,10 @@ class Graph:
 
     def writers_before(self, reader: StreamReader) -> int:
         """Number of writers upstream of a reader; these are the first ones in `writers`."""
+        first = self._first_writers[reader.layer]
         if reader.site == "mlp" and not self.shapes[reader.layer].parallel:
-            return self.heads_of(reader.layer).stop
-        return self._first_writers[reader.layer]
+            return first + self.shapes[reader.layer].mixer_writers
+        return first
 
     def fed_by(self, reader: StreamReader) -> range:
         """The writers that a reader feeds directly: heads, a mixer or an MLP; none for logits."""

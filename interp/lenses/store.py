@@ -85,8 +85,6 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Lens:
-    """A lens on disk."""
-
     folder: Path
     record: LensRecord
 

@@ -69,8 +69,7 @@ class Settings(BaseModel):
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
     """Names of modules, or the ends of their paths. Patterns are rejected, because matching can
-    take forever.
-    """
+    take forever."""
     use_rslora: bool = False
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"

@@ -101,7 +101,6 @@ def family_modules(config: PreTrainedConfig) -> tuple[str, ...]:
 
 
 def _listed(model_type: str, *, causal: bool) -> Architecture | None:
-    """The architecture of this package or of another package for a model type."""
     own = (ARCHITECTURES if causal else ENCODERS).get(model_type)
     if own is not None or model_type not in plugins(PLUGINS):
         return own

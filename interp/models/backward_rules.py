@@ -66,8 +66,7 @@ GIM = BackwardRules(
     gate_share=0.5,
 )
 """Gradient interaction modifications (Edin et al. 2025). Each factor of a product receives half of
-the gradient. Queries and keys are factors of two nested products.
-"""
+the gradient. Queries and keys are factors of two nested products."""
 
 
 @contextmanager

@@ -79,8 +79,7 @@ FRAME_CHARACTERS = 100_000
 
 LARGEST_NUMBER = 1_000_000
 """The largest number that a template may contain. A power, or a single operation on larger numbers,
-can run forever inside Python itself, where no time limit can stop it.
-"""
+can run forever inside Python itself, where no time limit can stop it."""
 
 _STOPPED: dict[str, str] = {}
 """Templates that have exceeded a limit, with the reason."""

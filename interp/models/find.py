@@ -65,16 +65,14 @@ class FoundModel:
     """Name of the model in tables."""
     place: str
     """The user's canonical name of its location: a folder, a GGUF file, a hub name or
-    organism/NAME.
-    """
+    organism/NAME."""
     location: Path | str
     """Local folder or GGUF file, or name on the hub."""
     source: dict[str, str]
     """The location of the model, for records."""
     fingerprint: str | None
     """A value that changes whenever the files of a local model change; None for a model on the
-    hub, which is identified by its commit.
-    """
+    hub, which is identified by its commit."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
@@ -82,12 +80,10 @@ class FoundModel:
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     contents: Contents | None = None
     """What the files of a local model hold; None for a model on the hub, whose weights may not be
-    downloaded yet.
-    """
+    downloaded yet."""
     adapter: "Adapter | None" = None
     """An adapter to merge into the model. If there is one, all other fields except name, source,
-    fingerprint and tokenizer describe its base.
-    """
+    fingerprint and tokenizer describe its base."""
 
     @property
     def allow_pickle(self) -> bool:

@@ -39,16 +39,14 @@ _RULES = {
 }
 SPLITS = {name: rules for names, rules in _RULES.items() for name in names.split()}
 """By the values of tokenizer.ggml.pre, the expressions that cut text before tokens are merged: each
-cuts the pieces that the one before it has left.
-"""
+cuts the pieces that the one before it has left."""
 
 _WHOLE = (
     *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
     "tekken",
 )
 """Values of tokenizer.ggml.pre with which a piece that is a token is not merged from parts, and
-with which the first token of a text is bos unless the file says otherwise.
-"""
+with which the first token of a text is bos unless the file says otherwise."""
 
 _FOUND, _USER_DEFINED = (2, 3, 4), 4
 """Types of tokens that are found in a text before it is cut; only the last one is not special."""

@@ -295,8 +295,7 @@ SMALL = 20_000_000
 each other after every short operation. On two busy x86-64 cores (torch 2.13.0), attribution with
 two threads was 0.11 times as fast as with one thread for a model with 1.6 million parameters, and
 0.5 times as fast for a model with 65 million (hidden size 1,024, 4 layers). On idle cores, large
-models are faster with more threads, so they keep PyTorch's default number.
-"""
+models are faster with more threads, so they keep PyTorch's default number."""
 
 
 def set_threads(model: Model, threads: int | None) -> None:

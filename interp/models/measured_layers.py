@@ -175,8 +175,6 @@ def _same(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 class _Tracer:
-    """Traces the stream through one layer."""
-
     def __init__(
         self,
         runs: Mapping[nn.Module, Run],
@@ -216,7 +214,6 @@ class _Tracer:
         return replace(found, streams=self._streams if parallel else 1)
 
     def _steps(self) -> list[_Step] | None:
-        """The steps from the layer's input to its output, in this order."""
         steps: list[_Step] = []
         target, before = self._whole.returned, self._whole.order
         while not _same(target, self._whole.read):

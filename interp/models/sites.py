@@ -19,8 +19,7 @@ from interp.models.module_runs import rebuilt
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; the head axis has size 1 if the site has no heads.
-Attention weights, with axes (row, head, query, key), are left as they are.
-"""
+Attention weights, with axes (row, head, query, key), are left as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,11 @@ class Location:
     module: nn.Module
     end: Literal["input", "output", "weights"]
     """The site is the module's first input, its output, or the attention weights that it returns
-    with its output.
-    """
+    with its output."""
     view: View
     enters: int
     """The first layer that must run for a patch to take effect; the number of layers if none must
-    run.
-    """
+    run."""
     others: tuple[Part, ...] = ()
     """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
     scale: float = 1.0

@@ -24,8 +24,7 @@ _COUNTS = {
 
 _WRONG = {"gemma3n_text", "step3p5"}
 """Types whose numbers change in several processes under transformers' plan (5.23.0); found by
-`python -m tests.zoo.spread`, which compares logits and gradients of small models.
-"""
+`python -m tests.zoo.spread`, which compares logits and gradients of small models."""
 
 
 def check_spread(name: str, config: PreTrainedConfig, ranks: int) -> None:

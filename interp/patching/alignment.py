@@ -38,8 +38,7 @@ class Alignment:
     """Number of identical, aligned leading tokens, whose activations cannot differ."""
     sources: tuple[tuple[int, ...], ...]
     """For each base token, the source tokens whose mean activation it is given; empty without a
-    counterpart.
-    """
+    counterpart."""
     bases: tuple[tuple[int, ...], ...]
     """For each source token, the base tokens that receive equal shares of the attention to it."""
 

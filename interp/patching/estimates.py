@@ -81,7 +81,6 @@ class Estimator:
         return PatchedMetrics(base, source, tuple(metrics))
 
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
-        """The gradient of the metric with respect to each site, averaged over the points."""
         start, written = embeddings_of(self._model, passes.pair)
         totals: dict[SiteKey, Tensor] = {}
         for point in self._points:

@@ -147,7 +147,6 @@ class ExactRows(ABC):
             return passes.metrics[0], [metric for _, metrics in chunks for metric in metrics]
 
     def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of each set, from one forward pass."""
         places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
         for row, cells in enumerate(sets):
             for cell in cells:

@@ -74,8 +74,7 @@ class Pass:
     """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
     """Logits at the last position: for all tokens or, within `answers_alone`, only for the answers.
-    Those of whole texts are read behind the prompt (`with_answers`).
-    """
+    Those of whole texts are read behind the prompt (`with_answers`)."""
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:

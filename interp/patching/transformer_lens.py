@@ -85,7 +85,6 @@ class TransformerLensBackend:
     def _patched(
         self, pair: PatchingPair, cell: Cell, written: Written
     ) -> Float[Tensor, "1 token vocabulary"]:
-        """The logits of the base prompt with one cell patched."""
         site, layer = acts_at(cell)
         weights = SITES[site].is_weights
         positions = [p for p in cell.group.positions if pair.alignment.sources[p]]

@@ -163,8 +163,7 @@ class Batch:
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
     """Positions counted from each prompt's first real token, regardless of padding. Causal models
-    receive these positions; other models number positions themselves.
-    """
+    receive these positions; other models number positions themselves."""
     padding_side: str = field(default="left", kw_only=True)
 
     def unpadded(self, row: int) -> slice:
@@ -307,7 +306,6 @@ def batches(
 
 
 def _may_share(model: Model, shorter: int, longer: int, new_tokens: int) -> bool:
-    """Whether prompts of two lengths may share a batch, in which each gets so many new tokens."""
     if shorter == longer:
         return True
     return model.allows_padding and is_long(model, shorter) == is_long(model, longer + new_tokens)
