@@ -37,8 +37,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     A contrast compares the two options that the answer's `contrast` lists or, without a list, the
     correct option and the most probable other option, each in its most probable form. A margin
     compares the two listed options, or the two most probable options, in all their forms, starting
-    with the more probable one. A margin is also the quantity in which `interp effects` measures
-    effects.
+    with the more probable one.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.

@@ -170,12 +170,7 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         for row, writer in circuit.nonzero().tolist():
             found.setdefault((row, writer), share)
     rows = [
-        {
-            "writer": graph.writers[writer],
-            "reader": graph.readers[row].name,
-            "effect": float(scores[row, writer]),
-            "share": share,
-        }
+        (graph.writers[writer], graph.readers[row].name, float(scores[row, writer]), share)
         for (row, writer), share in found.items()
     ]
     table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])

@@ -9,9 +9,6 @@ only*:
 2. Each head's gradient is propagated back through that head's part of the projection to the
    attention's input, and through the model's own norm to the stream, for many readers at once. The
    gradient of an MLP's or a whole mixer's output is propagated back through it.
-
-No tensor is copied per head, so the only additional memory beyond that of a plain backward pass is
-for the writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,10 +110,8 @@ class EdgeEstimator:
         layers = range(graph.layers)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in layers}
         with attention_by(model, "eager"):
-            with torch.enable_grad():
-                scores, gradients, weights = _differentiated(
-                    model, graph, streams, base, also=patterns
-                )
+            found = _differentiated(model, graph, streams, base, also=patterns)
+            scores, gradients, weights = found
             with torch.no_grad():
                 runs = LayerRuns(model, graph, streams)
                 for layer in layers:
@@ -162,10 +157,10 @@ def first_order(
     writers: slice = slice(None),
 ) -> EdgeValues:
     """Scores by one backward pass at `embeddings`, within `answers_alone`; NaN of other writers."""
-    with torch.enable_grad():
-        return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
+    return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
 
 
+@torch.enable_grad()
 def _differentiated(
     model: Model,
     graph: Graph,

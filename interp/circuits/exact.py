@@ -140,8 +140,7 @@ class LayerRuns:
     ) -> Float[Tensor, " row"]:
         """The metric of each row, given the streams that a layer or the final norm reads.
 
-        Whole answers are read behind the keys and values of the layers before in `before`; behind
-        the base prompt's if it is None.
+        Whole answers are read behind the layers' keys and values in `before`, or the base prompt's.
         """
         with skipped(self._layers[:layer] if self._parts else []):
             run = self._run(layer, streams, edits)

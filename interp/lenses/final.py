@@ -79,10 +79,7 @@ def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "w
 
 
 def check_lens(model: Model) -> None:
-    """Raise a UserError unless a model has what a lens reads: a stream turned into words.
-
-    It must be causal, in one process, differentiable, with an unembedding that reads the stream.
-    """
+    """Raise a UserError unless a model has a stream that its unembedding turns into words."""
     if not model.architecture.causal or model.kind.reads_ahead:
         raise UserError(
             f"{model.name} is a {model.kind.name}; a lens reads which words a causal language "

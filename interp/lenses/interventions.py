@@ -98,9 +98,8 @@ class Intervention:
         if expected is not None and count != expected:
             raise UserError(f"{self.kind} needs {expected} directions, got {count}")
         if self.kind == "add":
-            added: Tensor = streams.double().norm(dim=1, keepdim=True) * own.unit.T.to(
-                streams.device
-            )
+            sizes = streams.double().norm(dim=1, keepdim=True)
+            added: Tensor = sizes * own.unit.T.to(streams.device)
             return self.dose * added
         before = own.coordinates(unchanged)
         exchanged = before.flip(1) if self.kind == "swap" else torch.zeros_like(before)

@@ -165,7 +165,7 @@ def fitted(
 
 
 class LensOfWords:
-    """The rows of words in one kind of lens: those of the Jacobian lens are fitted or read once."""
+    """Rows of words in one kind of lens: jacobian (fitted on texts or read, once), own or logit."""
 
     def __init__(
         self,
@@ -176,7 +176,6 @@ class LensOfWords:
         texts: Sequence[str],
         batch_tokens: int | None = None,
     ) -> None:
-        """Create it for some layers; `kind` is jacobian (fitted on texts), own or logit."""
         self._model, self._kind, self._layers = model, kind, layers
         self._texts, self._batch_tokens = texts, batch_tokens
         self._fitted: dict[int, Float[Tensor, "layer width"]] = {}

@@ -135,10 +135,7 @@ def runs_in_parts(model: Model) -> bool:
 
 
 class _GatheredLayer(DynamicLayer):
-    """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
-
-    Only one layer's copies are in memory at a time, as in a pass without a cache.
-    """
+    """Keys and values of prompts, copied to the rows of a pass only while their layer runs."""
 
     def __init__(
         self,

@@ -136,10 +136,7 @@ def _parts(name: str, file: Path) -> list[Path]:
 
 
 def _check_same_weights(name: str, first: Path, other: Path) -> None:
-    """Check that a file of weights beside the one that is read does not hold different weights.
-
-    Pickles beside safetensors are not opened unless they are allowed.
-    """
+    """Refuse a file with other weights than the one that is read; pickles only if allowed."""
     read, beside = _parts(name, first), _parts(name, other)
     with as_user_error(one_line(other.name), name):
         same = read == beside or (
@@ -216,10 +213,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers would read weights: one, or those listed in an index.
-
-    A listed file that is absent raises a UserError (and see `indexed_files`).
-    """
+    """The files from which transformers reads weights, one or an index's, or a UserError."""
     found = weights_in(folder, allow_pickle=allow_pickle)
     files = _parts(name, found[0]) if found else []
     for own in files:

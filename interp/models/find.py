@@ -268,10 +268,7 @@ def _check_reachable(name: str, revision: str | None) -> None:
 
 
 def _pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """Fetch the configuration at a revision; return the cached folder and the commit.
-
-    Everything else is read at this commit, even if someone pushes in the meantime.
-    """
+    """The cached folder and the commit, at which everything is read even if someone pushes."""
     with as_user_error("config.json", name):
         folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
         if not re.fullmatch("[0-9a-f]{40}", folder.name):

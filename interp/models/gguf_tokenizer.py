@@ -236,14 +236,11 @@ def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:
 def _pieces(
     settings: _Settings, vocabulary: dict[str, int], *, gemma: bool, phi3: bool
 ) -> Tokenizer:
-    """A tokenizer that merges characters and, where it lacks one, falls back to bytes.
-
-    Gemma's scores do not follow the order of its merges, but its ids do.
-    """
+    """A tokenizer that merges characters and, where it lacks one, falls back to bytes."""
     if not settings.merges and settings.scores is None:
         raise ValueError("its vocabulary has neither merges nor scores")
     merges = _merges(settings, vocabulary)
-    if not merges:
+    if not merges:  # in the order of Gemma's ids, which its scores do not follow
         merges = _recovered(vocabulary, None if gemma else settings.scores)
     unknown = settings.token("unknown")
     backend = Tokenizer(

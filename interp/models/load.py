@@ -238,10 +238,7 @@ def _stored(found: FoundModel) -> Stored | None:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """Download the weights that transformers will read; return their folder, or None without any.
-
-    Weights that cannot be fetched, or a wrong index (`indexed_files`), raise a UserError.
-    """
+    """Download the weights that transformers reads; their folder, None without any, or an error."""
     for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
@@ -274,10 +271,7 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model with new random weights, as its architecture draws them; quantized: a UserError.
-
-    The given model's own weights remain in memory.
-    """
+    """The model with weights that its architecture draws anew, beside its own; or a UserError."""
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "

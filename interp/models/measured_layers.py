@@ -145,11 +145,9 @@ def _chain(
     repeated: Container[nn.Module],
     expected: int,
 ) -> Sequence[nn.Module] | None:
-    """The layers: modules in a list, each of which reads what the one before it returned.
+    """The layers: modules in a list, each reading what the one before returned; some may not run.
 
-    Some of them may not run, such as those that read images.
-    If several lists are such chains, it is one with the configuration's number of layers, or the
-    longest one.
+    Of several lists, it is one with the configuration's number of layers, or the longest one.
     """
     chains: list[Sequence[nn.Module]] = []
     for module in hf.modules():

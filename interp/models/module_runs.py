@@ -63,10 +63,7 @@ def models_code() -> Iterator[None]:
 
 
 def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
-    """Every module that ran once on a few tokens, and those that ran several times.
-
-    A pass that fails raises a CannotMeasureError.
-    """
+    """Modules that ran once on a few tokens, and several times; or a CannotMeasureError."""
     found: dict[nn.Module, list[Run]] = {}
     ends = count()
 

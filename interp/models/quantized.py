@@ -219,10 +219,7 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
 def quantized_weights(
     name: str, method: str | None, *, also: str = ""
 ) -> AbstractContextManager[None]:
-    """Turn errors within the block into UserErrors that name the quantization of the weights.
-
-    `also` is appended to what is expected.
-    """
+    """Turn errors within the block into UserErrors that name the quantization, and `also`."""
     if method is None:
         return as_user_error("its weights", name)
     return as_user_error(

@@ -115,10 +115,7 @@ def layer_count(model: Model) -> int:
 
 
 def layers_read(model: Model) -> int:
-    """Number of layers after which no token reads another: the layers, or one more than these.
-
-    In the last layer, what is added to one token's stream is then read by no other.
-    """
+    """Number of layers after which no token reads another: the layers, or one more than these."""
     return len(model.layers) + model.layers[-1].reads_on
 
 

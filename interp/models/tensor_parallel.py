@@ -28,10 +28,7 @@ _WRONG = {"gemma3n_text", "step3p5"}
 
 
 def check_spread(name: str, config: PreTrainedConfig, ranks: int) -> None:
-    """Raise a UserError, before weights are loaded, if `ranks` processes cannot share a model.
-
-    transformers may have no right plan for its type, or its heads cannot be divided evenly.
-    """
+    """Raise a UserError if `ranks` processes cannot share a model, before weights are loaded."""
     text = config.get_text_config(decoder=True)
     if not text.base_model_tp_plan:
         raise UserError(

@@ -61,10 +61,7 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Raise a UserError if a model does more to its final states than unembed them.
-
-    Logits that are not finite do not count.
-    """
+    """Raise a UserError if finite logits are not what unembedding the final states gives."""
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
         raise UserError(

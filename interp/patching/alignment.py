@@ -77,19 +77,18 @@ def check_alignments(
 
 def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
     """The error message about pairs that a policy cannot align."""
-    listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
+    told = []
+    for base, source in pairs[:_LISTED]:
+        first = shared_tokens(base.token_ids, source.token_ids)
+        lengths = f"{len(base)} and {len(source)} tokens"
+        told.append(f"{base.prompt.pair_id} ({lengths}, first difference at token {first})")
+    listed = "; ".join(told)
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
         f"{len(pairs)} pairs differ in spans with unequal numbers of tokens, which the policy "
         f"{policy!r} does not align: {listed}{more}. Use the policy last or mean, or pairs of "
         "equal length"
     )
-
-
-def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
-    first = shared_tokens(base.token_ids, source.token_ids)
-    lengths = f"{len(base)} and {len(source)} tokens"
-    return f"{base.prompt.pair_id} ({lengths}, first difference at token {first})"
 
 
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:

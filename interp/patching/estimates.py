@@ -1,12 +1,10 @@
 """Estimates of every cell's effect, from the metric's gradient in a few passes.
 
-1. Both prompts are run once (`interp.patching.passes`).
-2. The base prompt is run again with autograd, and the metric is differentiated with respect to the
-   activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
-   estimate uses the mean of the gradients at several points between the prompts' embeddings (as
-   EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
-3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
-   activation to the written one.
+The base prompt is run again with autograd, and the metric is differentiated with respect to the
+activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated estimate
+uses the mean of the gradients at several points between the prompts' embeddings (as EAP-IG does;
+Hanna, Pezzelle and Belinkov 2024). A cell's estimate is the sum, over its tokens, of the gradient
+times the change from the base activation to the written one.
 """
 
 from collections.abc import Sequence
@@ -80,32 +78,25 @@ class Estimator:
             metrics.append(base + float(change) if has_counterpart(pair, cell) else UNDEFINED)
         return PatchedMetrics(base, source, tuple(metrics))
 
+    @torch.enable_grad()
     def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
-        start, written = embeddings_of(self._model, passes.pair)
-        totals: dict[SiteKey, Tensor] = {}
+        pair, totals = passes.pair, dict[SiteKey, Tensor]()
+        start, written = embeddings_of(self._model, pair)
         for point in self._points:
-            embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
-            for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
+            run = run_pass(
+                self._model,
+                pair.base,
+                torch.lerp(start, written, point)[:, pair.shared :].requires_grad_(),
+                keys,
+                start=pair.shared,
+                past=passes.prefix,
+                answers=pair.answers,
+            )
+            metric = logit_difference(run.logits, len(pair.answers.positive))
+            found = torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
+            for key, gradient in zip(keys, found, strict=True):
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
-
-    @torch.enable_grad()
-    def _gradients(
-        self, passes: PairPasses, embeddings: Tensor, keys: Sequence[SiteKey]
-    ) -> Sequence[Tensor]:
-        embeddings.requires_grad_()
-        start = passes.pair.shared
-        run = run_pass(
-            self._model,
-            passes.pair.base,
-            embeddings,
-            keys,
-            start=start,
-            past=passes.prefix,
-            answers=passes.pair.answers,
-        )
-        metric = logit_difference(run.logits, len(passes.pair.answers.positive))
-        return torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
 
     def _changes(
         self, passes: PairPasses, key: SiteKey, gradient: Tensor

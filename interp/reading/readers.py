@@ -37,7 +37,9 @@ class Reader(ABC):
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """The input embeddings of tokens, as the model scales them, without a gradient."""
-        embeddings: Tensor = self._embedding()(token_ids)
+        hf: Any = self.model.hf
+        reads = hf.get_encoder() if self.model.kind is TEXT_TO_TEXT else hf
+        embeddings: Tensor = reads.get_input_embeddings()(token_ids)
         return embeddings.detach()
 
     @abstractmethod
@@ -74,9 +76,6 @@ class Reader(ABC):
         None for an index beyond the tokenizer's tokens.
         """
         return token_texts(self.model.tokenizer, answers)
-
-    def _embedding(self) -> Any:
-        return self.model.hf.get_input_embeddings()
 
     def _run(
         self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
@@ -262,9 +261,6 @@ class TextToTextReader(Reader):
         read = None if embeddings is None else embeddings[rows]
         logits = self._run(prompts, read, decoder_input_ids=written, use_cache=False)
         return wide(logits[:, -tokens.shape[1] :])
-
-    def _embedding(self) -> Any:
-        return self.model.hf.get_encoder().get_input_embeddings()
 
 
 @torch.no_grad()

@@ -154,8 +154,7 @@ def _chunks(
 ) -> Iterator[list[SamePrefix]]:
     """The families in each batch: neighbors in sorted order, whose prefixes share the most tokens.
 
-    With shared tokens counted once, a batch's prefixes stay within `PREFIX_SHARE` of the budget.
-    Padded and counted in full, they still fit into the budget together with the longest prompt.
+    Padded and counted in full, prefixes fit into the budget together with the longest prompt.
     """
     chunk: list[SamePrefix] = []
     tokens = widest = longest = 0

@@ -4,10 +4,7 @@ The methods that score tokens explain how the target differs between the prompt'
 baseline: a donor's embeddings for `integrated_gradients`, and the vocabulary's mean embedding for
 methods whose names begin with `captum:`. (docs/attribution.md explains why the baseline is not
 captum's default of zeros.) A token's score is its attribution summed over the embedding's
-dimensions, in the target's units.
-
-The inputs of a surrogate indicate which segments are kept; the other segments come from donors.
-Surrogates are known to be noisy; they serve as controls.
+dimensions, in the target's units. The inputs of a surrogate indicate which segments are kept.
 """
 
 import warnings
