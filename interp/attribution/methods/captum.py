@@ -129,11 +129,12 @@ class KernelShap:
     def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores in the target's units, close to the exact values of `shapley`."""
         game = explained.game
-        without, whole = game.values([0, 2 ** len(game.segments) - 1]).tolist()
         if len(game.segments) == 1:
             # captum draws only coalitions that are neither empty nor full; one segment allows none.
+            without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without}, 0.0)
         found = _by_surrogate(captum.attr.KernelShap, explained, samples=self._samples)
+        without, whole = game.values([0, 2 ** len(game.segments) - 1]).tolist()
         return replace(found, completeness_gap=sum(found.scores.values()) - (whole - without))
 
 
