@@ -1,15 +1,11 @@
-"""Attribution of batches: shared passes run once, followed by each method's own passes.
-
-A shared pass starts from the batch's embeddings. It keeps the logits of the answer and the tensors
-that its methods need: attention, or the gradient of the target with respect to the embeddings.
-"""
+"""Attribution of batches: shared passes run once, followed by each method's own passes."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, get_args
+from itertools import count
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -43,17 +39,9 @@ from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import Predictions, read_prompts
 
-if TYPE_CHECKING:
-    from interp.attribution.explained import ExplainedPrompt
-
 
 class Attributor:
-    """One or more methods, by their labels, for one model and target.
-
-    Raises:
-        UserError: a method is unknown or does not support this model or its weights, or the budget
-            is less than one token.
-    """
+    """Methods, by their labels, for one model and target; one that cannot be used: a UserError."""
 
     def __init__(
         self,
@@ -77,7 +65,7 @@ class Attributor:
         self._answer_tokens = AnswerTokenizer(model, answers)
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
         self._passes = _passes({n: m for n, m in built.items() if isinstance(m, SharedPass)})
-        backward = self._own or any(shared.needs & DIFFERENTIATED for shared in self._passes)
+        backward = self._own or any(needs & DIFFERENTIATED for _, needs, _ in self._passes)
         self.budget = token_budget(
             model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS if backward else GPU_BATCH_TOKENS
         )
@@ -88,46 +76,42 @@ class Attributor:
         scores: dict[str, Sequence[Attribution]] = {}
         found: list[Predictions] = []
         parts = len(self._passes) + len(self._own) * len(batch.prompts)
-        for number, shared in enumerate(self._passes):
-            begin_part(number, parts)
+        part = count()
+        for rules, needs, methods in self._passes:
+            begin_part(next(part), parts)
             captured = shared_pass(
                 self._model,
                 batch,
                 self._answer_tokens,
-                needs=shared.needs,
+                needs=needs,
                 target=self._target,
-                rules=shared.rules,
+                rules=rules,
             )
             found.append(captured.predictions)
-            for name, method in shared.methods.items():
+            for name, method in methods.items():
                 scores[name] = TokenScores.of(method.scores(captured), batch)
             passed(1.0)
         if self._own:
-            explained = self._explained(batch, found[0])
+            from interp.attribution.explained import ExplainedPrompt
+
+            tokens = attributed_tokens(self._target, batch, found[0])
+            explained = [
+                ExplainedPrompt(self._model, prompt, answers, attributed=own, budget=self.budget)
+                for prompt, answers, own in zip(
+                    batch.prompts, found[0].answers, tokens, strict=True
+                )
+            ]
             with self._model.measuring(), torch.enable_grad():
-                number = len(self._passes)
-                for name, own in self._own.items():
+                for name, own_passes in self._own.items():
                     alone: list[Attribution] = []
                     for prompt in explained:
-                        begin_part(number, parts)
-                        alone.append(own.attribute(prompt))
+                        begin_part(next(part), parts)
+                        alone.append(own_passes.attribute(prompt))
                         passed(1.0)
-                        number += 1
                     scores[name] = alone
         return found[0], [
             {name: scores[name][index] for name in self._methods}
             for index in range(len(batch.prompts))
-        ]
-
-    def _explained(self, batch: Batch, predictions: Predictions) -> "list[ExplainedPrompt]":
-        from interp.attribution.explained import ExplainedPrompt
-
-        found = attributed_tokens(self._target, batch, predictions)
-        return [
-            ExplainedPrompt(self._model, prompt, answers, attributed=attributed, budget=self.budget)
-            for prompt, answers, attributed in zip(
-                batch.prompts, predictions.answers, found, strict=True
-            )
         ]
 
 
@@ -210,17 +194,8 @@ def _opened(
         yield
 
 
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """A forward pass that methods share, with a backward pass if one is needed."""
-
-    rules: BackwardRules
-    methods: Mapping[str, SharedPass]
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        """All tensors that the methods of the pass need."""
-        return frozenset().union(*(method.needs for method in self.methods.values()))
+_Pass = tuple[BackwardRules, frozenset[Need], Mapping[str, SharedPass]]
+"""The rules of a forward pass that methods share, all tensors that these need, and the methods."""
 
 
 def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
@@ -231,15 +206,15 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
         # it is used only for methods that need the weights.
         rules: BackwardRules = getattr(method, "rules", PLAIN)
         alike.setdefault((rules, bool(method.needs & OPEN)), {})[name] = method
-    order = sorted(alike, key=lambda key: key != (PLAIN, False))
-    return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
+    found: list[_Pass] = []
+    for key in sorted(alike, key=lambda key: key != (PLAIN, False)):
+        needs = frozenset[Need]().union(*(method.needs for method in alike[key].values()))
+        found.append((key[0], needs, alike[key]))
+    return found or [(PLAIN, frozenset(), {})]
 
 
 def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
-    """Build a method's implementation, with the options in its label.
-
-    Without a model, it is a method that reads only values of coalitions.
-    """
+    """A method with its label's options; without a model, it reads only values of coalitions."""
     name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation
     module, _, attribute = place.partition(":")

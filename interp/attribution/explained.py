@@ -54,9 +54,6 @@ class SegmentGame:
     """v(S): the mean target over donors, with the segments outside S taken from the donor.
 
     Donors are other instances of the prompt's template. Each value is computed once.
-
-    Raises:
-        UserError: the prompt has no donors, or too many segments.
     """
 
     def __init__(self, prompt: Prompt, read: Callable[[Sequence[Prompt]], Sequence[float]]) -> None:

@@ -116,10 +116,7 @@ class Coalitions:
 
     @cached_property
     def prompts(self) -> Sequence[Sequence[Prompt]]:
-        """The mixed prompts by donor and coalition.
-
-        Many of them have the same text, such as those that keep every segment.
-        """
+        """The mixed prompts by donor and coalition; many of them have the same text."""
         players = len(self.segments)
         kept = [[self.segments[i] for i in members(own, players)] for own in range(2**players)]
         return [[mixed(self.prompt, donor, kept=own) for own in kept] for donor in self.donors]

@@ -1,8 +1,4 @@
-"""The two kinds of attribution methods, and the classes of their inputs and scores.
-
-A `SharedPass` shares the passes of a batch (`interp.attribution.attributor`) with other methods; a
-method with `OwnPasses` runs its own, one prompt at a time.
-"""
+"""The two kinds of attribution methods, and the classes of their inputs and scores."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -95,8 +91,7 @@ class TokenScores:
     """The sum of the absolute scores; not finite if any score is not."""
     completeness_gap: float | None = None
     """The sum of the scores minus the change in the target that they should add up to, in the
-    target's units; None if they need not add up to any change.
-    """
+    target's units; None if they need not add up to any change."""
 
     @classmethod
     def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":

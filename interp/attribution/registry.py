@@ -42,8 +42,7 @@ class Method:
     a SharedPass or an OwnPasses of `interp.attribution.method`."""
     donors: bool = False
     """Whether the method uses donors: replacements for segments, which the prompt's system
-    provides.
-    """
+    provides."""
     tokens: bool = True
     """Whether the method scores each token rather than whole segments."""
     reads_heads: bool = False

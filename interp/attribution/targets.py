@@ -37,8 +37,7 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     A contrast compares the two options that the answer's `contrast` lists or, without a list, the
     correct option and the most probable other option, each in its most probable form. A margin
     compares the two listed options, or the two most probable options, in all their forms, starting
-    with the more probable one. A margin is also the quantity in which `interp effects` measures
-    effects.
+    with the more probable one.
 
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
@@ -114,10 +113,8 @@ def values_of(predictions: Predictions, attributed: Sequence[Attributed]) -> Obj
     columns = predictions.columns
     if others:
         return _joint(columns, own) - _joint(columns, others)
-    firsts = [
-        answers.spelled(column)[0]
-        for answers, (column,) in zip(predictions.answers, own, strict=True)
-    ]
+    chosen = zip(predictions.answers, own, strict=True)
+    firsts = [answers.spelled(column)[0] for answers, (column,) in chosen]
     return log_odds(
         predictions.logits,
         torch.tensor(firsts, device=columns.device),
@@ -167,6 +164,5 @@ def log_odds(
 def _most_probable(
     logits: Float[Tensor, "batch vocabulary"], options: Sequence[Sequence[int]]
 ) -> list[int]:
-    """The most probable of each prompt's tokens."""
     values = token_logits(logits, options)
     return [tokens[int(own.argmax())] for own, tokens in zip(values, options, strict=True)]

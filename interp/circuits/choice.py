@@ -117,21 +117,18 @@ def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
     ]
-    rankings += [(RANDOM, "greedy", draw, _random_scores(graph, draw)) for draw in range(DRAWS)]
+    for draw in range(DRAWS):
+        drawn = torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(draw))
+        rankings.append((RANDOM, "greedy", draw, drawn.double()))
     for method, choice, draw, values in rankings:
         for share, circuit in _by_share(graph, CHOICES[choice](graph, values)):
             yield Chosen(method, choice, draw, share, circuit)
 
 
 def _by_share(graph: Graph, order: Order) -> Iterator[tuple[float, Circuit]]:
-    """The circuit of each size in `SHARES`, pruned."""
     every = int(graph.edges.sum())
     for share in SHARES:
         yield share, pruned(graph, first_edges(graph, order, int(share * every)))
-
-
-def _random_scores(graph: Graph, draw: int) -> EdgeValues:
-    return torch.rand(graph.edges.shape, generator=torch.Generator().manual_seed(draw)).double()
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
@@ -173,12 +170,7 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         for row, writer in circuit.nonzero().tolist():
             found.setdefault((row, writer), share)
     rows = [
-        {
-            "writer": graph.writers[writer],
-            "reader": graph.readers[row].name,
-            "effect": float(scores[row, writer]),
-            "share": share,
-        }
+        (graph.writers[writer], graph.readers[row].name, float(scores[row, writer]), share)
         for (row, writer), share in found.items()
     ]
     table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])

@@ -9,9 +9,6 @@ only*:
 2. Each head's gradient is propagated back through that head's part of the projection to the
    attention's input, and through the model's own norm to the stream, for many readers at once. The
    gradient of an MLP's or a whole mixer's output is propagated back through it.
-
-No tensor is copied per head, so the only additional memory beyond that of a plain backward pass is
-for the writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,9 +97,9 @@ class EdgeEstimator:
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
         for layer, shape in enumerate(self._graph.shapes):
-            mixer, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
+            mixer = self._graph.heads_of(layer)
             groups = [(mixer, "attn_out")] * shape.mixer
-            groups += [(slice(mlp, mlp + 1), "mlp_out")] * shape.mlp
+            groups += [(slice(mixer.stop, mixer.stop + 1), "mlp_out")] * shape.mlp
             for own, site in groups:
                 yield own, locate(model, site, layer), differences[own].sum(0)
 
@@ -113,10 +110,8 @@ class EdgeEstimator:
         layers = range(graph.layers)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in layers}
         with attention_by(model, "eager"):
-            with torch.enable_grad():
-                scores, gradients, weights = _differentiated(
-                    model, graph, streams, base, also=patterns
-                )
+            found = _differentiated(model, graph, streams, base, also=patterns)
+            scores, gradients, weights = found
             with torch.no_grad():
                 runs = LayerRuns(model, graph, streams)
                 for layer in layers:
@@ -161,14 +156,11 @@ def first_order(
     edits: Sequence[LocatedEdit] = (),
     writers: slice = slice(None),
 ) -> EdgeValues:
-    """Scores of edges from one backward pass at `embeddings`; call within `answers_alone`.
-
-    Edges from all writers, or from some neighbours; the other scores are NaN.
-    """
-    with torch.enable_grad():
-        return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
+    """Scores by one backward pass at `embeddings`, within `answers_alone`; NaN of other writers."""
+    return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
 
 
+@torch.enable_grad()
 def _differentiated(
     model: Model,
     graph: Graph,

@@ -20,7 +20,7 @@ from transformers.cache_utils import Cache
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.console import passed
-from interp.models.cache import KeyValues, behind, runs_in_parts
+from interp.models.cache import KeyValues, runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -82,17 +82,10 @@ class LayerRuns:
         """The tensors at the given sites when a layer is run on these streams.
 
         The pass ends at the last of them, since what follows would cost several times as much. It
-        adds the layer's keys and values to `cache` (`cache_for`).
+        adds the layer's keys and values to `cache`.
         """
         located = {site: locate(self._model, site, layer) for site in sites}
         return self._recorded(layer, streams, located, edits, cache)
-
-    def cache_for(self, rows: int) -> Cache:
-        """A cache of the tokens that the pair shares, for a pass over copies of the base prompt."""
-        own: Cache = behind(
-            self._passes.base.key_values, rows=rows, tokens=self._passes.pair.shared
-        )
-        return own
 
     def inputs(
         self, layer: int, streams: Streams, located: Mapping[str, Location]
@@ -147,8 +140,7 @@ class LayerRuns:
     ) -> Float[Tensor, " row"]:
         """The metric of each row, given the streams that a layer or the final norm reads.
 
-        Whole answers are read behind the keys and values of the layers before in `before`; behind
-        the base prompt's if it is None.
+        Whole answers are read behind the layers' keys and values in `before`, or the base prompt's.
         """
         with skipped(self._layers[:layer] if self._parts else []):
             run = self._run(layer, streams, edits)
@@ -156,12 +148,9 @@ class LayerRuns:
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
-        """Outputs of a layer's readers if a single writer's change is added to their stream.
-
-        Changes are those of each writer of the graph, (writer, token, size).
-        """
+        """Outputs of a layer's readers if one writer's change, (writer, token, size), is added."""
         graph, shape = self._graph, self._graph.shapes[layer]
-        first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
+        first, mlp = graph.attention_readers(layer).start, graph.attention_readers(layer).stop
         between = shape.mixer and shape.mlp and not shape.parallel
         mixer = ATTENDED if shape.heads else ("attn_out",) * shape.mixer
         stream = self._streams.at("resid_pre", layer)

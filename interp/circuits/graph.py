@@ -159,22 +159,14 @@ class Graph:
         return list(accumulate(counts, initial=1))
 
     def attention_readers(self, layer: int) -> slice:
-        """The range of a mixer's readers: queries, keys and values, or the whole mixer."""
+        """The range of a mixer's readers: heads' or the whole mixer's; the MLP, if any, is next."""
         first = self._first_readers[layer]
         return slice(first, first + self.shapes[layer].mixer_readers)
 
     def heads_of(self, layer: int) -> slice:
-        """The range of a layer's heads, or of its whole mixer, among the writers."""
+        """The range of writers of a layer's heads or whole mixer; the MLP, if any, is next."""
         first = self._first_writers[layer]
         return slice(first, first + self.shapes[layer].mixer_writers)
-
-    def mlp_reader(self, layer: int) -> int:
-        """The index of a layer's MLP among the readers."""
-        return self._first_readers[layer] + self.shapes[layer].mixer_readers
-
-    def mlp_writer(self, layer: int) -> int:
-        """The index of a layer's MLP among the writers."""
-        return self._first_writers[layer] + self.shapes[layer].mixer_writers
 
     def writers_before(self, reader: StreamReader) -> int:
         """Number of writers upstream of a reader; these are the first ones in `writers`."""
@@ -187,11 +179,11 @@ class Graph:
         """The writers that a reader feeds directly: heads, a mixer or an MLP; none for logits."""
         if reader.site == "logits":
             return range(0)
+        own, writers = self.shapes[reader.layer], self.heads_of(reader.layer)
         if reader.site == "mlp":
-            return range(self.mlp_writer(reader.layer), self.mlp_writer(reader.layer) + 1)
-        own, first = self.shapes[reader.layer], self.heads_of(reader.layer).start
+            return range(writers.stop, writers.stop + 1)
         heads = own.heads // own.shared if reader.site in ("k", "v") else 1
-        first += reader.head * heads
+        first = writers.start + reader.head * heads
         return range(first, first + heads)
 
     @cached_property

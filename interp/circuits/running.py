@@ -22,11 +22,11 @@ from transformers.cache_utils import Cache
 from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns, writing
 from interp.circuits.graph import Graph
-from interp.circuits.streams import PairStreams, Writers, input_by_output, stream_read
+from interp.circuits.streams import PairStreams, input_by_output, stream_read, written_by_heads
 from interp.console import passed
-from interp.models.cache import KeyValues, of_layer
+from interp.models.cache import KeyValues, behind, of_layer
 from interp.models.model import Model
-from interp.models.sites import Edit, locate
+from interp.models.sites import Edit, Location, locate
 from interp.patching.passes import SiteKey
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -89,7 +89,6 @@ class _Run:
         past: KeyValues | None = None,
     ) -> None:
         self._model, self._graph = model, graph
-        self._writers = Writers(model, graph)
         self._streams = streams
         self._sources = sources
         self._layers = LayerRuns(self._model, self._graph, streams)
@@ -104,12 +103,16 @@ class _Run:
         self._kept[:, 0] = -self._streams.differences[0]
         before = None if self._past is None else [*self._past]
         for layer in range(graph.layers):
-            readers = slice(graph.attention_readers(layer).start, graph.mlp_reader(layer) + 1)
+            attended = graph.attention_readers(layer)
+            readers = slice(attended.start, attended.stop + 1)
             rows = self._circuits[:, readers].flatten(1).any(1).nonzero().flatten()
             if len(rows):
                 cache = self._run_layer(layer, rows)
-                if before is not None:
-                    before[layer] = self._with_rows(before[layer], rows, of_layer(cache, layer))
+                if before is not None:  # the circuits' own in these rows, or the source's
+                    source = before[layer]
+                    keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
+                    keys[rows], values[rows] = of_layer(cache, layer)
+                    before[layer] = keys, values
         last = slice(len(graph.readers) - 1, len(graph.readers))
         sums = self._sums(torch.arange(len(self._circuits)), last, slice(len(graph.writers)))
         stream = self._sources[stream_read(graph, graph.readers[-1])]
@@ -120,14 +123,6 @@ class _Run:
         """Keys and values (one row) of the base's tokens if readers read the source's streams."""
         row = torch.tensor([0])
         return [of_layer(self._run_layer(layer, row), layer) for layer in range(self._graph.layers)]
-
-    def _with_rows(
-        self, source: tuple[Tensor, Tensor], rows: Int[Tensor, " row"], own: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """A layer's keys and values in all circuits: their own in these rows, or the source's."""
-        keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
-        keys[rows], values[rows] = own
-        return keys, values
 
     def _sums(
         self, rows: Int[Tensor, " row"], readers: slice, writers: slice
@@ -145,16 +140,16 @@ class _Run:
     def _run_layer(self, layer: int, rows: Int[Tensor, " row"]) -> Cache:
         """Run a layer for some of the circuits; the cache has its keys and values in these."""
         graph = self._graph
-        attended, mlp = graph.attention_readers(layer), graph.mlp_reader(layer)
-        parallel = graph.shapes[layer].parallel
-        heads = graph.heads_of(layer)
+        attended, heads = graph.attention_readers(layer), graph.heads_of(layer)
+        mlp, parallel = attended.stop, graph.shapes[layer].parallel
         sums = self._sums(rows, slice(attended.start, mlp + 1), slice(heads.start))
         stream = self._sources["resid_pre", layer]
         read = stream + sums.to(stream)
 
         def write_heads(z: Tensor) -> Tensor:
-            before = self._writers.of_heads(layer, self._streams.at("z", layer))
-            self._keep(rows, heads, self._writers.of_heads(layer, z) - before)
+            own = self._model.layers[layer]
+            before = written_by_heads(own, self._streams.at("z", layer))
+            self._keep(rows, heads, written_by_heads(own, z) - before)
             return z
 
         def read_between(unused: Tensor) -> Tensor:
@@ -163,9 +158,10 @@ class _Run:
             return stream + (sums[:, -1] + own).to(stream)
 
         located = {site: locate(self._model, site, layer) for site in ATTENDED}
-        edits = list(self._attended(layer, read[:, :-1]))
+        edits = list(self._attended(layer, read[:, :-1], located))
         base = self._streams.at("resid_pre", layer).expand(len(rows), -1, -1)
-        cache = self._layers.cache_for(len(rows))
+        passes = self._streams.passes
+        cache: Cache = behind(passes.base.key_values, rows=len(rows), tokens=passes.pair.shared)
         with self._layers.unprojected(located):
             if parallel:
                 write_heads(self._layers.alone(layer, base, ["z"], edits, cache)["z"])
@@ -174,16 +170,17 @@ class _Run:
                 out = self._layers.alone(layer, base, ["mlp_out"], edits, cache)["mlp_out"]
         if parallel:
             out = self._layers.alone(layer, read[:, -1], ["mlp_out"])["mlp_out"]
-        written = graph.mlp_writer(layer)
         change = (out - self._streams.at("mlp_out", layer))[None]
-        self._keep(rows, slice(written, written + 1), change)
+        self._keep(rows, slice(heads.stop, heads.stop + 1), change)
         return cache
 
     def _attended(
-        self, layer: int, read: Float[Tensor, "row reader token size"]
+        self,
+        layer: int,
+        read: Float[Tensor, "row reader token size"],
+        located: Mapping[str, Location],
     ) -> Iterator[tuple[str, Edit]]:
         """Queries, keys and values, each head's computed only from its own reader's stream."""
-        located = {site: locate(self._model, site, layer) for site in ATTENDED}
         inputs = self._layers.inputs(layer, read.flatten(0, 1), located)
         first = 0
         for site, own in located.items():

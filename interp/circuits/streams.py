@@ -6,7 +6,6 @@ one (Gemma 2, OLMo 2). Each prompt's own scale is used, so the writers' differen
 to the difference between the streams.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from transformers.pytorch_utils import Conv1D
 from interp.circuits.graph import Graph, StreamReader
 from interp.errors import UserError
 from interp.models.backward_rules import norm_form
+from interp.models.layers import Layer
 from interp.models.model import Model
 from interp.patching.alignment import bring
 from interp.patching.cells import PatchingPair
@@ -36,41 +36,22 @@ def writer_sites(graph: Graph) -> list[SiteKey]:
     return sites
 
 
-class Writers:
-    """Computes the contributions of one model's writers."""
-
-    def __init__(self, model: Model, graph: Graph) -> None:
-        self._model = model
-        self._graph = graph
-
-    def of(
-        self, values: Mapping[SiteKey, Tensor]
-    ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
-        """Contributions of the writers, one site at a time, from the tensors at `writer_sites`."""
-        yield values["resid_pre", 0][None]
-        for site, layer in writer_sites(self._graph)[1:]:
-            if site == "z":
-                yield self.of_heads(layer, values[site, layer])
-            else:
-                yield values[site, layer][None]
-
-    def of_heads(
-        self, layer: int, z: Float[Tensor, "row token width"]
-    ) -> Float[Tensor, "head row token size"]:
-        """Contribution of each head of a layer, from the outputs of all heads."""
-        own = self._model.layers[layer]
-        assert own.heads is not None
-        projection: Any = own.heads.out
-        weight = input_by_output(projection).to(z)
-        by_head = z.view(*z.shape[:-1], own.heads.count, -1)
-        each = torch.einsum(
-            "rthd,hds->hrts", by_head, weight.view(own.heads.count, -1, weight.shape[1])
-        )
-        added = own.mixer[0].module
-        if added not in (own.heads.module, projection):
-            total = projection.forward(z)  # without hooks, one of which may call this
-            each = norm_form(added, total).parts(each, total)
-        return own.mixer[0].scale * each
+def written_by_heads(
+    own: Layer, z: Float[Tensor, "row token width"]
+) -> Float[Tensor, "head row token size"]:
+    """Contribution of each head of a layer, from the outputs of all heads."""
+    assert own.heads is not None
+    projection: Any = own.heads.out
+    weight = input_by_output(projection).to(z)
+    by_head = z.view(*z.shape[:-1], own.heads.count, -1)
+    each = torch.einsum(
+        "rthd,hds->hrts", by_head, weight.view(own.heads.count, -1, weight.shape[1])
+    )
+    added = own.mixer[0].module
+    if added not in (own.heads.module, projection):
+        total = projection.forward(z)  # without hooks, one of which may call this
+        each = norm_form(added, total).parts(each, total)
+    return own.mixer[0].scale * each
 
 
 def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
@@ -99,7 +80,7 @@ class PairStreams:
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
         read = [stream_read(graph, reader) for reader in graph.readers]
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *read])
-        streams = cls(passes, _differences(Writers(model, graph), passes, graph))
+        streams = cls(passes, _differences(model, graph, passes))
         streams._check(model, graph)
         # From here on, only the streams of the base prompt are needed.
         return replace(streams, passes=replace(passes, source=replace(passes.source, values={})))
@@ -125,15 +106,18 @@ class PairStreams:
             )
 
 
-def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:
+def _differences(model: Model, graph: Graph, passes: PairPasses) -> Written:
     """The differences of all writers; only one site's outputs are in memory at a time."""
     first_stream = passes.base.values["resid_pre", 0]
     differences = first_stream.new_empty(len(graph.writers), *first_stream.shape[1:])
     first = 0
-    outputs = zip(writers.of(passes.base.values), writers.of(passes.source.values), strict=True)
-    for base, source in outputs:
+    for site, layer in writer_sites(graph):
+        base, source = (run.values[site, layer] for run in (passes.base, passes.source))
+        if site == "z":
+            own = model.layers[layer]
+            base, source = (written_by_heads(own, z)[:, 0] for z in (base, source))
         end = first + len(base)
-        differences[first:end] = _difference(base[:, 0], source[:, 0], passes.pair)
+        differences[first:end] = _difference(base, source, passes.pair)
         first = end
     return differences
 

@@ -19,11 +19,7 @@ def sentences() -> tuple[str, ...]:
 
 
 def read_corpus(file: Path) -> tuple[str, ...]:
-    """The texts of a UTF-8 file, one per line; empty lines are skipped.
-
-    Raises:
-        UserError: there is no such file, it is not UTF-8, or it has no text.
-    """
+    """The non-empty lines of a UTF-8 file; a UserError if it has none, or is another file."""
     try:
         lines = read_bytes(file, limit=RECORD_BYTES).decode("utf-8").splitlines()
     except FileNotFoundError:

@@ -21,11 +21,7 @@ from interp.models.weights import whole
 
 
 class FinalNorm:
-    """The weight of a model's final norm, and the scale by which it divides.
-
-    Raises:
-        UserError: the norm is offloaded, or computes something else.
-    """
+    """The weight of a model's final norm, and the scale by which it divides, or a UserError."""
 
     def __init__(self, model: Model) -> None:
         norm = model.anatomy.final_norm
@@ -67,9 +63,7 @@ class FinalNorm:
 def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "word width"]:
     """Rows U[w] of tokens, with the final norm's weight folded in, on the CPU.
 
-    In fp32 (fp64 for fp64 models). A token's logit is its row times the final stream (the final
-    norm's input), divided by `FinalNorm.scale`, plus a constant if norm or unembedding have a bias,
-    before any soft cap.
+    In fp32 (fp64 for fp64 models). They give logits before any soft cap.
     """
     check_lens(model)
     norm = FinalNorm(model)
@@ -85,12 +79,7 @@ def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "w
 
 
 def check_lens(model: Model) -> None:
-    """Check that a model has what a lens reads: a stream that an unembedding turns into words.
-
-    Raises:
-        UserError: the model is not a causal language model, its unembedding reads something else
-            than the stream, or the weights are spread over processes or not differentiable.
-    """
+    """Raise a UserError unless a model has a stream that its unembedding turns into words."""
     if not model.architecture.causal or model.kind.reads_ahead:
         raise UserError(
             f"{model.name} is a {model.kind.name}; a lens reads which words a causal language "

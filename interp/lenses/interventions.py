@@ -98,9 +98,8 @@ class Intervention:
         if expected is not None and count != expected:
             raise UserError(f"{self.kind} needs {expected} directions, got {count}")
         if self.kind == "add":
-            added: Tensor = streams.double().norm(dim=1, keepdim=True) * own.unit.T.to(
-                streams.device
-            )
+            sizes = streams.double().norm(dim=1, keepdim=True)
+            added: Tensor = sizes * own.unit.T.to(streams.device)
             return self.dose * added
         before = own.coordinates(unchanged)
         exchanged = before.flip(1) if self.kind == "swap" else torch.zeros_like(before)
@@ -134,11 +133,7 @@ class Outcomes:
 def intervene(
     engine: ExactRows, model: Model, pair: PatchingPair, interventions: Sequence[Intervention]
 ) -> Outcomes:
-    """Run a prompt under interventions and their placebos, each in one row of a pass.
-
-    Raises:
-        UserError: directions and interventions do not fit, or there is no such layer.
-    """
+    """Run a prompt under interventions and their placebos, each in a row, or raise a UserError."""
     # A placebo follows its intervention, whose changes' norms it takes.
     order = sorted(range(len(interventions)), key=lambda i: min(interventions[i].directions))
     rows: list[_Row] = [

@@ -22,6 +22,7 @@ from interp.errors import UserError
 from interp.lenses.final import check_lens, unembedding_rows
 from interp.models.families.settings import drops_tokens
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import Location, embedded_as, layer_count, locate, recorded
 from interp.prompts.answers import FreeText
 from interp.prompts.prompt import Prompt
@@ -58,10 +59,7 @@ def check_layers(model: Model, layers: Sequence[int]) -> None:
 
 
 def read_texts(model: Model, texts: Sequence[str]) -> list[TokenizedPrompt]:
-    """Texts as a model reads them without a chat template, the shortest first.
-
-    Texts without a token that counts are left out.
-    """
+    """Texts without a chat template, the shortest first; none without a token that counts."""
     encoded = model.tokenizer(list(texts), add_special_tokens=True)["input_ids"]
     limit = model.context_length
     kept = [
@@ -97,30 +95,21 @@ def summed_rows(
 
     def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
         batch = pad(model, own)
-        counted = batch.attention_mask.clone()
-        for row in range(len(own)):
-            tokens = batch.unpadded(row)
-            begin, end = tokens.start or 0, tokens.stop
-            counted[row, begin : begin + FIRST] = 0
-            counted[row, end - 1] = 0
+        tokens = batch.unpadded(0)  # those of every row, since the texts are equally long
+        counted = torch.zeros_like(batch.attention_mask)
+        counted[:, (tokens.start or 0) + FIRST : tokens.stop - 1] = 1
         length = len(own[0]) - FIRST - 1
-        found = [
-            torch.stack([_rows_of(gradient, counted) for gradient in gradients]) / length
-            for gradients in _gradients(model, batch, directions, layers, counted)
-        ]
+        found = []
+        for gradients in _gradients(model, batch, directions, layers, counted):
+            each = (
+                (wide(one) * counted.to(one.device)[..., None]).sum((0, 1)) for one in gradients
+            )
+            found.append(torch.stack([rows.cpu() for rows in each]) / length)
         return torch.stack(found, 1)
 
     for _, alike in groupby(texts, key=len):
         for own, found in in_chunks(list(alike), summed, tokens=len, budget=budget):
             yield len(own), found
-
-
-def _rows_of(
-    gradient: Float[Tensor, "row token width"], counted: Int[Tensor, "row token"]
-) -> Float[Tensor, " width"]:
-    """The sum of the gradient over the tokens that count, on the CPU in at least fp32."""
-    wide = gradient.to(torch.promote_types(gradient.dtype, torch.float32))
-    return (wide * counted.to(wide.device)[..., None]).sum((0, 1)).cpu()
 
 
 def own_rows(
@@ -139,16 +128,10 @@ def own_rows(
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)
     at = torch.tensor(places, dtype=torch.long).reshape(-1, 2)
-    wide = torch.promote_types(model.hf.dtype, torch.float32)
-
-    def chosen(gradient: Tensor) -> Tensor:
-        own = at.to(gradient.device)
-        return gradient[own[:, 0], own[:, 1]].to("cpu", wide)
-
-    found = [
-        torch.stack(list(map(chosen, gradients)))
-        for gradients in _gradients(model, batch, directions, layers, batch.attention_mask)
-    ]
+    found = []
+    for gradients in _gradients(model, batch, directions, layers, batch.attention_mask):
+        each = (one[tuple(at.to(one.device).T)].to("cpu") for one in gradients)
+        found.append(torch.stack([wide(own) for own in each]))
     return torch.stack(found, 1)
 
 
@@ -184,10 +167,7 @@ def _gradients(
 
 
 def read_streams(model: Model, batch: Batch, layers: Sequence[int]) -> Streams:
-    """The residual streams of a forward pass, with a gradient if gradients are enabled.
-
-    Call it within `model.measuring()`.
-    """
+    """The residual streams of a pass within `model.measuring()`, with a gradient if enabled."""
     embeddings = reader_of(model).embed(batch.token_ids)
     embeddings.requires_grad_(torch.is_grad_enabled())
     inputs: dict[str, Any] = {

@@ -85,8 +85,6 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Lens:
-    """A lens on disk."""
-
     folder: Path
     record: LensRecord
 
@@ -135,14 +133,10 @@ def fitted(
     folder: Path | None = None,
     batch_tokens: int | None = None,
 ) -> LensRows:
-    """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk.
+    """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk, or a UserError.
 
     They are on the CPU, in fp32 (fp64 for fp64 models). Words are known by their (first) tokens;
-    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings). Texts
-    without a token that counts are left out. Lenses are kept in `cache_folder` by default.
-
-    Raises:
-        UserError: the model has no lens or layer, no text is long enough, or a file is damaged.
+    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings).
     """
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)
@@ -171,7 +165,7 @@ def fitted(
 
 
 class LensOfWords:
-    """The rows of words in one kind of lens: those of the Jacobian lens are fitted or read once."""
+    """Rows of words in one kind of lens: jacobian (fitted on texts or read, once), own or logit."""
 
     def __init__(
         self,
@@ -182,7 +176,6 @@ class LensOfWords:
         texts: Sequence[str],
         batch_tokens: int | None = None,
     ) -> None:
-        """Create it for some layers; `kind` is jacobian (fitted on texts), own or logit."""
         self._model, self._kind, self._layers = model, kind, layers
         self._texts, self._batch_tokens = texts, batch_tokens
         self._fitted: dict[int, Float[Tensor, "layer width"]] = {}
@@ -199,10 +192,7 @@ class LensOfWords:
     def rows(
         self, tokens: Sequence[int], batch: Batch, places: Sequence[tuple[int, int]]
     ) -> Tensor:
-        """The words' rows: (layer, word, width) or, for `own`, (layer, word, place, width).
-
-        `places` are the row and token in the batch at which prompts' own Jacobians are taken.
-        """
+        """Rows, (layer, word, width) or, for `own`, at the places, (layer, word, place, width)."""
         if self._kind == "logit":
             return logit_rows(self._model, tokens, self._layers)
         if self._kind == "own":

@@ -69,8 +69,7 @@ class Settings(BaseModel):
     lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     target_modules: list[str] | Literal["all-linear"]
     """Names of modules, or the ends of their paths. Patterns are rejected, because matching can
-    take forever.
-    """
+    take forever."""
     use_rslora: bool = False
     fan_in_fan_out: bool = False
     bias: Literal["none"] = "none"
@@ -105,12 +104,7 @@ class Adapter:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder, without loading its weights.
-
-    Raises:
-        UserError: a file is missing, damaged or not a regular file, the settings are not plain
-            LoRA, or a tensor has the wrong rank.
-    """
+    """The adapter in a folder, without its weights; a UserError about other files and settings."""
     shown = one_line(name)
     check_regular(name, folder)
     if (folder / "config.json").is_file():
@@ -161,12 +155,7 @@ def _not_plain(shown: str, key: str, value: object) -> UserError:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The name of the base that an adapter is merged into; the user's choice takes precedence.
-
-    Raises:
-        UserError: the user gave no base, and the base that the folder names cannot be checked,
-            because it is on the hub or its checksum was not recorded.
-    """
+    """The base of an adapter: the user's, or one that its checksum proves; or a UserError."""
     if given is not None:
         return given
     base = adapter.base
@@ -197,10 +186,8 @@ def _check_ranks(name: str, file: Path, rank: int) -> None:
 def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
     """A base model, changed in place by an adapter: W + s B A (Hu et al. 2021, Section 4.1).
 
-    s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
-
-    Raises:
-        UserError: peft is missing, or a tensor is missing, unexpected, misshapen or not finite.
+    s is lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023). A tensor that
+    is missing, unexpected, misshapen or not finite raises a UserError.
     """
     check_peft()
     from peft import LoraConfig, PeftModel, get_peft_model_state_dict
@@ -242,7 +229,6 @@ def _check_names(name: str, stored: set[str], expected: set[str]) -> None:
 def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> None:
     """Reject an adapter that changes one of two modules with a shared weight: both would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
-    # transformers does not annotate this function.
     ends = (hf.get_input_embeddings(), hf.get_output_embeddings())
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
@@ -253,11 +239,7 @@ def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> N
 
 
 def check_peft() -> None:
-    """Check that peft is installed.
-
-    Raises:
-        UserError: peft is not installed.
-    """
+    """Raise a UserError if peft is not installed."""
     if find_spec("peft") is None:
         raise UserError(
             "LoRA adapters require peft, which is not installed; run pip install 'interp[lora]'"

@@ -101,7 +101,6 @@ def family_modules(config: PreTrainedConfig) -> tuple[str, ...]:
 
 
 def _listed(model_type: str, *, causal: bool) -> Architecture | None:
-    """The architecture of this package or of another package for a model type."""
     own = (ARCHITECTURES if causal else ENCODERS).get(model_type)
     if own is not None or model_type not in plugins(PLUGINS):
         return own
@@ -113,9 +112,8 @@ def _listed(model_type: str, *, causal: bool) -> Architecture | None:
 
 
 def _anatomy_of_encoder(model: PreTrainedModel, kind: Kind) -> Anatomy:
-    own = _listed(model.config.model_type, causal=False)
-    listed = own if kind is CLASSIFIER else None
-    if listed is None:
+    listed = _listed(model.config.model_type, causal=False)
+    if listed is None or kind is not CLASSIFIER:
         raise UserError(
             f"a {kind.name} of the architecture {model.config.model_type!r} "
             f"cannot be inspected. {UNMAPPED_WORKS}. Most causal language models and the "
@@ -182,7 +180,9 @@ def _headed(
     names: Architecture, config: PreTrainedConfig, layer: Layer, *, measured: bool
 ) -> Layer:
     """A layer with its heads, and with the reasons for which sites of heads are absent."""
-    module = _attention_of(layer.module, names, measured=measured)
+    module = _at(layer.module, names.attention)
+    if measured and (module is None or not _has_heads(module, names)):
+        module = next((own for own in layer.module.modules() if _has_heads(own, names)), None)
     if module is None:
         kinds = [type(part.module).__name__ for part in layer.mixer]
         reason = f"its mixer ({', '.join(kinds) or 'none'}) has no heads that are known here"
@@ -202,13 +202,6 @@ def _headed(
         elif size is not None and width is not None and width != heads * size:
             lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
     return replace(layer, heads=AttentionHeads(module, out, tuple(qkv), count, shared), lacks=lacks)
-
-
-def _attention_of(layer: nn.Module, names: Architecture, *, measured: bool) -> nn.Module | None:
-    named: nn.Module | None = _at(layer, names.attention)
-    if not measured or (named is not None and _has_heads(named, names)):
-        return named
-    return next((own for own in layer.modules() if _has_heads(own, names)), None)
 
 
 def _has_heads(module: nn.Module, names: Architecture) -> bool:

@@ -6,7 +6,7 @@ fused implementation (SDPA, flash), the row of one query (heads x tokens) is rec
 queries and keys, through transformers' `AttentionInterface`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,11 +14,15 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import ModelError, UserError
-from interp.models.families.attention import attention_logits, attention_weights, check_understood
+from interp.models.families.attention import (
+    attention_logits,
+    attention_seen,
+    attention_weights,
+    check_understood,
+)
 from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.families.settings import MASKING_THEMSELVES
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
@@ -130,31 +134,25 @@ def _recorded_fused(model: Model, rows: list[Row], at: int) -> Iterator[None]:
             f"the attention of {model.name} ({name}) cannot be read; load the model with "
             "--attn-implementation sdpa or eager, or omit the method (--methods input_gradient)"
         )
-    original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
     read = {
         module
         for path, module in model.hf.named_modules()
         if model.kind is not TEXT_TO_TEXT or path.endswith(CROSS_ATTENTIONS)
     }
 
-    def attend_and_record(
+    def record(
         module: nn.Module,
         query: Tensor,
         key: Tensor,
         value: Tensor,
         attention_mask: Tensor | None,
         **options: Any,
-    ) -> Any:
+    ) -> None:
         if module in read:
-            row = query_row(query, key, attention_mask, at, **options)
-            rows.append(row.mean(1))
-        return original(module, query, key, value, attention_mask, **options)
+            rows.append(query_row(query, key, attention_mask, at, **options).mean(1))
 
-    AttentionInterface.register(name, attend_and_record)
-    try:
+    with attention_seen(name, record):
         yield
-    finally:
-        AttentionInterface.register(name, original)
 
 
 @torch.no_grad()

@@ -66,8 +66,7 @@ GIM = BackwardRules(
     gate_share=0.5,
 )
 """Gradient interaction modifications (Edin et al. 2025). Each factor of a product receives half of
-the gradient. Queries and keys are factors of two nested products.
-"""
+the gradient. Queries and keys are factors of two nested products."""
 
 
 @contextmanager
@@ -89,21 +88,14 @@ def backward_rules(model: Model, rules: BackwardRules) -> Iterator[None]:
 
 
 def check_rules(model: Model, rules: BackwardRules) -> None:
-    """Check, before any pass, that the rules can be applied to a model.
-
-    Raises:
-        UserError: the architecture is not supported, or its gates are unknown.
-    """
+    """Raise a UserError, before any pass, if a model is not supported or its gates are unknown."""
     for layer in model.layers:
         if rules.gate_share != PLAIN.gate_share:
             _gates_of(model, layer.module)
 
 
 def open_attention(model: Model) -> AbstractContextManager[None]:
-    """Compute attention weights explicitly within the block, so hooks can read them.
-
-    Unlike transformers' eager attention, this also accepts padded batches in float64.
-    """
+    """Within the block, attention weights are explicit, also for padded batches in float64."""
     return _ruled_attention(model, PLAIN)
 
 
@@ -166,22 +158,13 @@ class NormForm:
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
-        """The contribution of each summand of the input to the norm's output, excluding the shift.
-
-        Args:
-            summands: parts of `total`; they need not add up to it.
-            total: the norm's input.
-        """
+        """What each summand of the input `total` adds to the norm's output, but for the shift."""
         x, whole = (self.centred(wide(tensor)) for tensor in (summands, total))
         return (x * self.scale(whole) * self.gain).to(summands.dtype)
 
 
 def norm_form(module: nn.Module, sample: Hidden) -> NormForm:
-    """The form of a norm, checked on the first token of a sample input.
-
-    Raises:
-        UserError: the module computes something else.
-    """
+    """The form of a norm, or a UserError if the first token of a sample shows another one."""
     return _form_of(module, module.forward, sample[:1, :1])
 
 
@@ -320,7 +303,6 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
         # torch makes the `grad_fn` of a view anew when it is read after the view's base was written
         # to, as keys are behind those of a shared beginning; in `register_hook`, it then crashes.
         _ = tensor.grad_fn
-        # torch does not annotate this function.
         tensor.register_hook(lambda gradient: gradient * share)
     return tensor
 

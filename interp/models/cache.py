@@ -54,11 +54,9 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
 def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool = False) -> Cache:
     """A cache in which each column of each row holds the keys and values of a chosen token.
 
-    Args:
-        flat: keys and values of each layer, (token, key-value head, size), for the tokens of all
-            prompts, one after another.
-        source: for each row and column, the index of its token in `flat`.
-        kept: whether the cache also keeps the keys and values of the tokens that the pass reads.
+    `flat` has those of each layer, (token, key-value head, size), for the tokens of all prompts,
+    one after another, and `source` each token's index in it. If `kept`, the cache also keeps those
+    of the tokens that the pass reads.
     """
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
@@ -137,10 +135,7 @@ def runs_in_parts(model: Model) -> bool:
 
 
 class _GatheredLayer(DynamicLayer):
-    """Keys and values of prompts, copied to the rows of a pass only while their layer runs.
-
-    Only one layer's copies are in memory at a time, as in a pass without a cache.
-    """
+    """Keys and values of prompts, copied to the rows of a pass only while their layer runs."""
 
     def __init__(
         self,

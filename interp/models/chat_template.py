@@ -6,8 +6,6 @@
    every answer.
 3. Reject a template that changes, loses or repeats the message, writes a different frame each time,
    or never ends.
-
-For the text that a template writes around a thought, see `interp.models.thinking`.
 """
 
 import json
@@ -36,18 +34,12 @@ from interp.prompts.thought import Span
 
 @contextmanager
 def limited(seconds: float, memory: int) -> Iterator[None]:
-    """Raise an error if the block takes too much time or memory.
+    """Raise a TimeoutError or a MemoryError if the block takes too much time or memory.
 
-    Python delivers signals only to the main thread, and a memory limit applies to the whole
-    process, so blocks in other threads have no limit.
-
-    Args:
-        seconds: processor time, which does not depend on the load of the machine.
-        memory: bytes in addition to those that the process already uses; limited on Linux only.
-
-    Raises:
-        TimeoutError: the block takes more time.
-        MemoryError: the block takes more memory.
+    `seconds` are processor time, which does not depend on the load of the machine; `memory` are
+    bytes in addition to those that the process already uses, on Linux only. Python delivers signals
+    only to the main thread, and a memory limit applies to the whole process, so blocks in other
+    threads have no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -87,8 +79,7 @@ FRAME_CHARACTERS = 100_000
 
 LARGEST_NUMBER = 1_000_000
 """The largest number that a template may contain. A power, or a single operation on larger numbers,
-can run forever inside Python itself, where no time limit can stop it.
-"""
+can run forever inside Python itself, where no time limit can stop it."""
 
 _STOPPED: dict[str, str] = {}
 """Templates that have exceeded a limit, with the reason."""
@@ -129,11 +120,7 @@ Turn = tuple[str, str]
 
 
 def check_templates(name: str, tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> None:
-    """Check the sizes of a tokenizer's chat templates, and that one of several is named default.
-
-    Raises:
-        UserError: a template is too long, or is to be used, but none of several is the default.
-    """
+    """Raise a UserError if a template is too long, or of several that are used, none is default."""
     templates = tokenizer.chat_template
     texts = templates.values() if isinstance(templates, dict) else [templates or ""]
     longest = max(map(len, texts), default=0)
@@ -242,11 +229,7 @@ def answer_opening(
 ) -> str:
     """The text that the template writes between the generation prompt and an answer.
 
-    Args:
-        tokenizer: the tokenizer with the template.
-        chat: how messages are written.
-        before_answer: the messages before the answer.
-        text: these messages as the template writes them, with the generation prompt.
+    `text` is what it writes for the messages before the answer, with the generation prompt.
     """
     try:
         whole = write(tokenizer, chat, [*before_answer, ("assistant", ANSWER)], generation=False)
@@ -263,11 +246,7 @@ def write(
     *,
     generation: bool = True,
 ) -> str:
-    """The given turns after the system prompt, as the chat template writes them.
-
-    Raises:
-        UserError: the template fails, takes too long, or writes too much.
-    """
+    """The given turns as the template writes them after the system prompt; errors: see `render`."""
     messages = [{"role": role, "content": content} for role, content in turns]
     return render(tokenizer, chat, messages, generation=generation)
 

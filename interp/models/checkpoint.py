@@ -1,12 +1,5 @@
-"""Checks on a model's folder before anything in it is loaded.
+"""Checks on a model's folder before anything in it is loaded."""
 
-1. Every file is a regular file, since reading a pipe or a device might never end.
-2. Weights are safetensors, or pickles if allowed; an index lists only files in its own folder.
-3. The headers of the weight files contain the names, shapes and types of all tensors, without
-   values.
-"""
-
-import hashlib
 import json
 import math
 import os
@@ -28,7 +21,7 @@ from safetensors import safe_open
 from transformers import GenerationConfig
 
 from interp.errors import UserError, fault_of, kind_of, one_line
-from interp.files import RECORD_BYTES, checksum, read_bytes
+from interp.files import RECORD_BYTES, read_bytes
 
 MODEL = "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
 
@@ -39,9 +32,6 @@ def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[No
 
     Each library that reads a damaged folder raises its own errors. Panics in the tokenizers library
     do not derive from `Exception`, so everything is caught except errors that end the program.
-
-    Raises:
-        UserError: an error other than a UserError was raised in the block.
     """
     try:
         yield
@@ -103,12 +93,7 @@ class _Index(BaseModel, strict=True):
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Check that a folder contains a configuration, weights and a tokenizer as regular files.
-
-    Raises:
-        UserError: a file is missing or not regular, or the weights are a pickle that is not
-            allowed.
-    """
+    """Raise a UserError unless a folder has a configuration, a tokenizer and allowed weights."""
     shown = one_line(name)
     check_regular(name, folder)
     if not (folder / "config.json").is_file():
@@ -151,10 +136,7 @@ def _parts(name: str, file: Path) -> list[Path]:
 
 
 def _check_same_weights(name: str, first: Path, other: Path) -> None:
-    """Check that a file of weights beside the one that is read does not hold different weights.
-
-    Pickles beside safetensors are not opened unless they are allowed.
-    """
+    """Refuse a file with other weights than the one that is read; pickles only if allowed."""
     read, beside = _parts(name, first), _parts(name, other)
     with as_user_error(one_line(other.name), name):
         same = read == beside or (
@@ -199,25 +181,10 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json"))
 
 
-def folder_checksum(name: str, folder: Path, *, allow_pickle: bool) -> str:
-    """A hash of a model's configuration and weights, computed file by file.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
-    files = [folder / "config.json", *weight_files(name, folder, allow_pickle=allow_pickle)]
-    # A folder in the hub's cache contains links.
-    hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
-
-
 def check_regular(name: str, folder: Path) -> None:
-    """Check that a folder contains only folders and readable files.
+    """Raise a UserError unless a folder has only folders and readable files.
 
-    transformers would silently skip files that it cannot open.
-
-    Raises:
-        UserError: the folder contains anything else.
+    transformers would skip files that it cannot open, and reading a pipe might never end.
     """
     for entry in (*folder.iterdir(), *folder.glob("additional_chat_templates/*")):
         shown = f"{one_line(entry.name)} in {one_line(name)}"
@@ -234,10 +201,9 @@ def check_regular(name: str, folder: Path) -> None:
 
 
 def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
-    """The tensors that transformers would load from a folder; empty if there are no weights.
+    """The tensors that transformers would load from a folder; empty without weights.
 
-    Raises:
-        UserError: a file is damaged, or an index lists files that are not next to it.
+    A file or index that is damaged raises a UserError (`weight_files`).
     """
     tensors: dict[str, StoredTensor] = {}
     for file in weight_files(name, folder, allow_pickle=allow_pickle):
@@ -247,11 +213,7 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers would read weights: one file, or those listed in an index.
-
-    Raises:
-        UserError: an index is damaged, or lists anything other than weight files next to it.
-    """
+    """The files from which transformers reads weights, one or an index's, or a UserError."""
     found = weights_in(folder, allow_pickle=allow_pickle)
     files = _parts(name, found[0]) if found else []
     for own in files:
@@ -264,11 +226,7 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
 
 
 def indexed_files(name: str, index: Path) -> list[str]:
-    """Names of the weight files that an index lists.
-
-    Raises:
-        UserError: the index is damaged, or lists anything other than weight files next to it.
-    """
+    """Names of the weight files next to an index that it lists; a UserError if it lists others."""
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
@@ -296,11 +254,7 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors of a pickle; reached only with --allow-pickle, and even then no code can run.
-
-    Raises:
-        UserError: the pickle contains anything else.
-    """
+    """The tensors of a pickle, or a UserError about anything else; even it cannot run code."""
     shown = f"the pickle {one_line(file.name)}"
     try:
         with warnings.catch_warnings():
@@ -321,11 +275,7 @@ def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch
 
 
 def read_configuration(name: str, folder: Path) -> dict[str, Any]:
-    """The configuration in a folder.
-
-    Raises:
-        UserError: the configuration is not an object, or specifies weights or an attention kernel.
-    """
+    """The configuration, or a UserError if it is none, or names weights or an attention kernel."""
     config = read_object(name, folder / "config.json")
     if "transformers_weights" in config:
         raise UserError(
@@ -344,11 +294,7 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
 
 
 def read_object(name: str, file: Path) -> dict[str, Any]:
-    """The JSON object in one of a model's files.
-
-    Raises:
-        UserError: the file is damaged, or contains something else.
-    """
+    """The JSON object in one of a model's files, or a UserError about anything else."""
     with as_user_error(file.name, name):
         # As transformers reads it; from bytes, json would guess another encoding.
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())

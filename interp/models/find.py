@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import (
-    constants,
-    get_hf_file_metadata,
-    hf_hub_url,
-    try_to_load_from_cache,
-)
+from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
@@ -70,16 +65,14 @@ class FoundModel:
     """Name of the model in tables."""
     place: str
     """The user's canonical name of its location: a folder, a GGUF file, a hub name or
-    organism/NAME.
-    """
+    organism/NAME."""
     location: Path | str
     """Local folder or GGUF file, or name on the hub."""
     source: dict[str, str]
     """The location of the model, for records."""
     fingerprint: str | None
     """A value that changes whenever the files of a local model change; None for a model on the
-    hub, which is identified by its commit.
-    """
+    hub, which is identified by its commit."""
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
@@ -87,12 +80,10 @@ class FoundModel:
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
     contents: Contents | None = None
     """What the files of a local model hold; None for a model on the hub, whose weights may not be
-    downloaded yet.
-    """
+    downloaded yet."""
     adapter: "Adapter | None" = None
     """An adapter to merge into the model. If there is one, all other fields except name, source,
-    fingerprint and tokenizer describe its base.
-    """
+    fingerprint and tokenizer describe its base."""
 
     @property
     def allow_pickle(self) -> bool:
@@ -105,11 +96,7 @@ class FoundModel:
         return format_of(self.location)
 
     def dequantizing(self) -> dict[str, Any]:
-        """The options with which transformers loads quantized weights as ordinary ones.
-
-        Raises:
-            UserError: the weights are not quantized, or transformers cannot dequantize them.
-        """
+        """The options that load quantized weights as ordinary ones, or a UserError if none do."""
         if self.contents is not None and self.contents.packed is not None:
             return {}  # a format that is always dequantized
         return dequantizing(self.name, self.config)
@@ -136,20 +123,14 @@ def find_model(
 ) -> FoundModel:
     """Find a model and read its configuration and tokenizer, but not its weights.
 
-    The weights of an adapter's base are read once, to compute their checksum.
-
-    Args:
-        name: hub name, local folder, GGUF file or organism/NAME.
-        loading: options for loading.
-        kind_in: function that determines the kind from the configuration and the class names in
-            it.
-        named: the name of the model in tables; by default, `short_name` of its location.
+    The weights of an adapter's base are read once, to compute their checksum. `kind_in` determines
+    the kind from the configuration and the class names in it; `named` is the model's name in tables
+    (by default, `short_name` of its location).
 
     Raises:
         UserError: the model cannot be found, or is damaged or incomplete.
     """
     if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
-        # transformers does not annotate this function.
         logging.disable_progress_bar()
     name = canonical_name(name)
     location, source = resolve(name, loading.revision)
@@ -207,11 +188,7 @@ def description_of(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     **options: Any,
 ) -> tuple[PreTrainedConfig, Kind, PreTrainedTokenizerBase]:
-    """The configuration of a model, its kind, and its tokenizer; `options` are transformers'.
-
-    Raises:
-        UserError: one of them is missing or damaged, or they do not belong together.
-    """
+    """Configuration, kind and tokenizer by transformers' `options`, or a UserError."""
     form = format_of(location)
     with as_user_error(form.configuration, name, expected=form.expected):
         config = form.load_config(location, **options)
@@ -291,10 +268,7 @@ def _check_reachable(name: str, revision: str | None) -> None:
 
 
 def _pinned(name: str, revision: str | None) -> tuple[Path, str]:
-    """Fetch the configuration at a revision; return the cached folder and the commit.
-
-    Everything else is read at this commit, even if someone pushes in the meantime.
-    """
+    """The cached folder and the commit, at which everything is read even if someone pushes."""
     with as_user_error("config.json", name):
         folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
         if not re.fullmatch("[0-9a-f]{40}", folder.name):

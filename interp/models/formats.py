@@ -4,6 +4,7 @@ Another package adds a format of files with an entry point in `interp.formats`: 
 suffix of these files without the dot, and it refers to an instance of a subclass of `Format`.
 """
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,9 +29,9 @@ from interp.models.checkpoint import (
     Stored,
     as_user_error,
     check_folder,
-    folder_checksum,
     read_configuration,
     stored_tensors,
+    weight_files,
 )
 from interp.models.names import format_name, is_model_file
 from interp.models.tokenizer_limits import check_limits
@@ -76,7 +77,10 @@ class Format:
         """A hash of the file or, of a folder, of its configuration and weights."""
         if place.is_file():
             return checksum(place.resolve())
-        return folder_checksum(name, place, allow_pickle=allow_pickle)
+        files = [place / "config.json", *weight_files(name, place, allow_pickle=allow_pickle)]
+        # A folder in the hub's cache contains links.
+        hashes = [f"{file.name} {checksum(file.resolve())}" for file in files]
+        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
     @contextmanager
     def readable(self, place: Path | str) -> Iterator[Path | str]:
@@ -143,11 +147,7 @@ FOLDER = Format()
 
 
 def format_of(location: Path | str) -> Format:
-    """The format of a model at a location: a folder, a file, or a name on the hub.
-
-    Raises:
-        UserError: another package's entry point cannot be loaded, or is not a format.
-    """
+    """The format of a folder, a file or a name on the hub; a UserError if a plugin has none."""
     if isinstance(location, str) or not location.is_file():
         return FOLDER
     name = format_name(location.name) or ""
@@ -158,10 +158,9 @@ def format_of(location: Path | str) -> Format:
 
 
 def model_file(name: str, place: Path) -> Path:
-    """The file that is a model in a folder without other weights; otherwise, the place itself.
+    """The only file that is a model in a folder without other weights, or else the place itself.
 
-    Raises:
-        UserError: the folder holds several such files.
+    Several such files raise a UserError.
     """
     if place.is_file() or any((place / file).exists() for file in (*WEIGHT_FILES, *PICKLE_FILES)):
         return place

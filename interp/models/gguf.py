@@ -119,11 +119,7 @@ class GGUF(Format):
     may_keep = True
 
     def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
-        """Check the header, without reading weights.
-
-        Raises:
-            UserError: the file is damaged, or the package gguf is missing.
-        """
+        """Check the header, without reading weights; a UserError if it is damaged."""
         with as_user_error(one_line(place.name), name, expected=MODEL):
             header = _header(place)
             packed = _packed(header)
@@ -134,12 +130,7 @@ class GGUF(Format):
         return Contents(stored, packed=packed)
 
     def load_config(self, place: Path | str, **options: Any) -> PreTrainedConfig:
-        """The configuration that transformers makes of the settings.
-
-        Raises:
-            ValueError: the settings describe no model that transformers knows, a part of a split
-                one, or one whose weights would not be read as they are meant.
-        """
+        """The configuration that transformers makes of the settings, or a ValueError."""
         header = _header(Path(place))
         _check_settings(header.settings, header.tensors)
         try:
@@ -184,13 +175,10 @@ class GGUF(Format):
         return hf, info
 
     def finish(self, name: str, hf: PreTrainedModel, contents: Contents) -> None:
-        """Check that nothing was left out.
+        """Raise a UserError if the file holds more numbers than the model.
 
         transformers names no tensors that it expects in no model of this architecture, such as
         those of layers beyond block_count, or biases.
-
-        Raises:
-            UserError: the file holds more numbers than the model.
         """
         held = sum(tensor.size for tensor in contents.stored.values())
         kept = hf.state_dict().keys()

@@ -47,11 +47,7 @@ class Header:
 
 
 def header_of(file: Path) -> Header:
-    """The header of a file, read once as long as the file does not change.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """The header of a file, read once as long as it does not change; a ValueError if damaged."""
     # A file in the hub's cache is a link.
     whole = file.resolve()
     status = whole.stat()

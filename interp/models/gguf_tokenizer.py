@@ -39,16 +39,14 @@ _RULES = {
 }
 SPLITS = {name: rules for names, rules in _RULES.items() for name in names.split()}
 """By the values of tokenizer.ggml.pre, the expressions that cut text before tokens are merged: each
-cuts the pieces that the one before it has left.
-"""
+cuts the pieces that the one before it has left."""
 
 _WHOLE = (
     *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
     "tekken",
 )
 """Values of tokenizer.ggml.pre with which a piece that is a token is not merged from parts, and
-with which the first token of a text is bos unless the file says otherwise.
-"""
+with which the first token of a text is bos unless the file says otherwise."""
 
 _FOUND, _USER_DEFINED = (2, 3, 4), 4
 """Types of tokens that are found in a text before it is cut; only the last one is not special."""
@@ -108,11 +106,7 @@ class _Settings(BaseModel, strict=True):
 
 
 def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
-    """The tokenizer that a file describes.
-
-    Raises:
-        ValueError: its parts do not fit together, or it cuts text by an unknown rule.
-    """
+    """The tokenizer that a file describes; a ValueError about unknown rules or wrong parts."""
     settings = _read(header)
     _check(settings)
     gemma = settings.kind == "gemma4" or header.architecture.startswith("gemma")
@@ -130,7 +124,20 @@ def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     else:
         backend = _pieces(settings, vocabulary, gemma=gemma, phi3=phi3)
     _add_special(backend, settings, strips=phi3)
-    tokenizer = _wrapped(backend, settings)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_Once(backend),
+        bos_token=settings.token("bos"),
+        eos_token=settings.token("eos"),
+        unk_token=settings.token("unknown"),
+        pad_token=settings.token("padding"),
+        # transformers: Gemma 4's chat template writes bos itself.
+        add_bos_token=settings.kind != "gemma4"
+        and settings.adds("bos", default=settings.kind == "llama" or settings.pre in _WHOLE),
+        add_eos_token=settings.adds("eos", default=False),
+        chat_template=settings.chat_template,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
     _check_ids(tokenizer, settings, vocabulary)
     return tokenizer
 
@@ -229,17 +236,12 @@ def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:
 def _pieces(
     settings: _Settings, vocabulary: dict[str, int], *, gemma: bool, phi3: bool
 ) -> Tokenizer:
-    """A tokenizer that merges characters and, where it lacks one, falls back to bytes.
-
-    Gemma's scores do not follow the order of its merges, but its ids do.
-    """
+    """A tokenizer that merges characters and, where it lacks one, falls back to bytes."""
     if not settings.merges and settings.scores is None:
         raise ValueError("its vocabulary has neither merges nor scores")
-    merges = (
-        _merges(settings, vocabulary)
-        if settings.merges
-        else _recovered(vocabulary, None if gemma else settings.scores)
-    )
+    merges = _merges(settings, vocabulary)
+    if not merges:  # in the order of Gemma's ids, which its scores do not follow
+        merges = _recovered(vocabulary, None if gemma else settings.scores)
     unknown = settings.token("unknown")
     backend = Tokenizer(
         models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
@@ -283,23 +285,6 @@ class _Once:
 
     def __deepcopy__(self, memo: object) -> Tokenizer:
         return self._backend
-
-
-def _wrapped(backend: Tokenizer, settings: _Settings) -> PreTrainedTokenizerFast:
-    return PreTrainedTokenizerFast(
-        tokenizer_object=_Once(backend),
-        bos_token=settings.token("bos"),
-        eos_token=settings.token("eos"),
-        unk_token=settings.token("unknown"),
-        pad_token=settings.token("padding"),
-        # transformers: Gemma 4's chat template writes bos itself.
-        add_bos_token=settings.kind != "gemma4"
-        and settings.adds("bos", default=settings.kind == "llama" or settings.pre in _WHOLE),
-        add_eos_token=settings.adds("eos", default=False),
-        chat_template=settings.chat_template,
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
 
 
 def _check_ids(

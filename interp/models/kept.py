@@ -47,10 +47,7 @@ def kept_weights(
     """The weights of a file, as they were kept, or as they are made now and then kept.
 
     They are found by a hash of the file, of the code that makes them, of their type and of the
-    versions of libraries. A damaged file in the cache is made anew.
-
-    Raises:
-        UserError: they cannot be kept, or a link is in the cache.
+    versions of libraries. A damaged file in the cache is made anew; a link is a UserError.
     """
     decisive = [checksum(file), *map(checksum, code), dtype, *map(version, _LIBRARIES)]
     name = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()

@@ -1,8 +1,4 @@
-"""The layers of a model: which of their modules add to the residual stream, and which have heads.
-
-They are found by the names of a listed family (`families.modules`) or, in all other models, by
-measuring (`measured`).
-"""
+"""The layers of a model: which modules add to the residual stream, and which have heads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -144,11 +144,7 @@ def _noted(model: Model) -> Model:
 
 
 def check_on_hub(model: FoundModel | Model) -> None:
-    """Check that a server can know a model: by its name on the hub.
-
-    Raises:
-        UserError: the model is not from the hub.
-    """
+    """Raise a UserError unless a model is from the hub, by whose names servers know models."""
     if model.source.get("kind") != "hub":
         raise UserError(
             f"remote execution requires a model from the hub, but {model.name} is not one; "
@@ -164,12 +160,7 @@ _OF_WEIGHTS = (
 
 
 def load_skeleton(found: FoundModel, loading: Loading) -> Model:
-    """A model without its weights, which a server has: its modules are empty.
-
-    Raises:
-        UserError: an option concerns weights on this machine, or the configuration describes no
-            model.
-    """
+    """A model without its weights, which a server has; options about weights are a UserError."""
     for name in _OF_WEIGHTS:
         if value := getattr(loading, name):
             raise UserError(
@@ -247,12 +238,7 @@ def _stored(found: FoundModel) -> Stored | None:
 
 
 def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
-    """Download the weights that transformers will read; return their folder, or None without any.
-
-    Raises:
-        UserError: weights cannot be fetched, or an index is damaged or names anything other than
-            weights.
-    """
+    """Download the weights that transformers reads; their folder, None without any, or an error."""
     for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
@@ -285,13 +271,7 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model with new random weights, drawn as its architecture specifies.
-
-    The given model's own weights remain in memory.
-
-    Raises:
-        UserError: the weights are quantized, so they cannot be drawn again.
-    """
+    """The model with weights that its architecture draws anew, beside its own; or a UserError."""
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "
@@ -309,16 +289,14 @@ SMALL = 20_000_000
 each other after every short operation. On two busy x86-64 cores (torch 2.13.0), attribution with
 two threads was 0.11 times as fast as with one thread for a model with 1.6 million parameters, and
 0.5 times as fast for a model with 65 million (hidden size 1,024, 4 layers). On idle cores, large
-models are faster with more threads, so they keep PyTorch's default number.
-"""
+models are faster with more threads, so they keep PyTorch's default number."""
 
 
 def set_threads(model: Model, threads: int | None) -> None:
     """Set the number of threads for a model in this process, with a message if it is reduced.
 
-    Args:
-        model: the measured model; on devices other than the CPU, nothing changes.
-        threads: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
+    `threads` is the value of --threads; without it, OMP_NUM_THREADS and devices other than the CPU
+    stay as they are.
     """
     if threads is not None:
         torch.set_num_threads(threads)

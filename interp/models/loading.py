@@ -108,20 +108,17 @@ class Loading(Options):
     tensor_parallel: Annotated[int, Field(ge=1, le=texts.MOST_RANKS)] | None = None
     """spread every layer over N processes of one machine or SLURM job, each with a GPU or a share
     of the cores; the numbers stay the same, and what reads heads or edges is refused (default: one
-    process)
-    """
+    process)"""
     quantization: Quantization | None = None
     """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
     dequantize: bool = False
     """load a quantized checkpoint as ordinary weights, which need more memory and give gradients"""
     keep_dequantized: bool = False
     """keep the dequantized weights of a GGUF file in the cache, from which later commands with this
-    option read them; they need as much space there as in memory
-    """
+    option read them; they need as much space there as in memory"""
     base: Annotated[str | None, FromText(texts.name, "NAME")] = None
     """the base model into which LoRA adapters are merged (default: the model that the adapter was
-    trained on, if its checksum proves this)
-    """
+    trained on, if its checksum proves this)"""
     revision: str | None = None
     """branch, tag or commit on the hub"""
     attn_implementation: str | None = None

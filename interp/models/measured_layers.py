@@ -62,13 +62,8 @@ def measured_anatomy(
 ) -> Anatomy | None:
     """The layers of a causal model in evaluation mode; None if it has no chain of layers.
 
-    Args:
-        hf: the model.
-        names: the names in its family, or in one that it resembles.
-        heads_of: a function that adds the heads to a layer, as the modules' names show them.
-
-    Raises:
-        CannotMeasureError: a pass fails, or gradients cannot be computed through the model.
+    `names` are those of its family, or of one that it resembles; `heads_of` adds the heads to a
+    layer, as the modules' names show them. A pass that fails raises a CannotMeasureError.
     """
     runs, repeated = runs_of(hf)
     config = hf.config.get_text_config()
@@ -86,18 +81,13 @@ def measured_anatomy(
     ]
     running = [layer for layer in chain if layer in runs]
     chained = all(runs[layer].alone for layer in running)
+    inside = {module for layer in chain for module in layer.modules()}
+    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
+    last = runs[running[-1]].returned
+    norm = next((run.module for run in norms if _same(run.read, last)), None)
     # The head does not read a norm of parallel streams.
     several = any(layer.streams > 1 for layer in layers)
-    norm = None if several else _norm_behind(runs, chain, running[-1])
-    return Anatomy(layers, norm, names, measured=True, chained=chained)
-
-
-def _norm_behind(
-    runs: Mapping[nn.Module, Run], layers: Sequence[nn.Module], last: nn.Module
-) -> nn.Module | None:
-    inside = {module for layer in layers for module in layer.modules()}
-    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
-    return next((run.module for run in norms if _same(run.read, runs[last].returned)), None)
+    return Anatomy(layers, None if several else norm, names, measured=True, chained=chained)
 
 
 def _passed_by(layer: nn.Module) -> Layer:
@@ -155,11 +145,9 @@ def _chain(
     repeated: Container[nn.Module],
     expected: int,
 ) -> Sequence[nn.Module] | None:
-    """The layers: modules in a list, each of which reads what the one before it returned.
+    """The layers: modules in a list, each reading what the one before returned; some may not run.
 
-    Some of them may not run, such as those that read images.
-    If several lists are such chains, it is one with the configuration's number of layers, or the
-    longest one.
+    Of several lists, it is one with the configuration's number of layers, or the longest one.
     """
     chains: list[Sequence[nn.Module]] = []
     for module in hf.modules():
@@ -185,8 +173,6 @@ def _same(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 class _Tracer:
-    """Traces the stream through one layer."""
-
     def __init__(
         self,
         runs: Mapping[nn.Module, Run],
@@ -226,7 +212,6 @@ class _Tracer:
         return replace(found, streams=self._streams if parallel else 1)
 
     def _steps(self) -> list[_Step] | None:
-        """The steps from the layer's input to its output, in this order."""
         steps: list[_Step] = []
         target, before = self._whole.returned, self._whole.order
         while not _same(target, self._whole.read):
@@ -268,10 +253,7 @@ class _Tracer:
         return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
 
     def _mixed(
-        self,
-        target: Vectors,
-        bases: Sequence[tuple[Run, Vectors]],
-        before: int,
+        self, target: Vectors, bases: Sequence[tuple[Run, Vectors]], before: int
     ) -> _Step | None:
         """The step to parallel streams that are mixed anew and get a module's output."""
         added = [(run, own) for run, own in self._vectors if run.order < before]
@@ -361,7 +343,14 @@ def _sorted(module: nn.Module, steps: Sequence[_Step]) -> Layer:
 
 def _grouped(steps: Sequence[_Step]) -> tuple[list[_Group], int | None]:
     """What is added to the stream, step by step, and which group is the first mixer's."""
-    groups = [_split(step) for step in _independent(steps)]
+    groups: list[_Group] = []
+    for step in _independent(steps):
+        group = _Group(step, [], [])
+        for run, scale in step.parts:
+            assert run.returned is not None
+            reads = _reads_earlier(run.returned, step.stream)
+            (group.reading if reads else group.alone).append((run, scale))
+        groups.append(group)
     if any(step.mixed for step in steps):
         # What is added to the parallel streams as a whole is neither mixer nor MLP.
         groups = [group for group in groups if group.step.mixed]
@@ -387,15 +376,6 @@ def _independent(steps: Sequence[_Step]) -> Iterator[_Step]:
             parts.append((run, scale))
         if parts:
             yield replace(step, parts=parts)
-
-
-def _split(step: _Step) -> _Group:
-    group = _Group(step, [], [])
-    for run, scale in step.parts:
-        assert run.returned is not None
-        reads = _reads_earlier(run.returned, step.stream)
-        (group.reading if reads else group.alone).append((run, scale))
-    return group
 
 
 def _in_order(parts: Parts) -> Parts:

@@ -15,11 +15,7 @@ import torch
 import transformers
 from accelerate.utils.memory import should_reduce_batch_size
 from torch import nn
-from transformers import (
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
@@ -35,7 +31,7 @@ from interp.models.loading import ChatFormat
 from interp.models.names import is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.precision import exact_gradients
-from interp.models.quantized import blocking_module, check_differentiable, quantization_of
+from interp.models.quantized import blocking_module, can_dequantize, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, is_sharded, one_token, weights_of
@@ -86,11 +82,7 @@ class Model:
 
     @cached_property
     def kind(self) -> Kind:
-        """The model's kind, which determines how it reads prompts and gives answers.
-
-        Raises:
-            UserError: the model cannot answer, or is a classifier that is not an encoder.
-        """
+        """The model's kind; a UserError if it cannot answer, or is a classifier but no encoder."""
         kind = kind_of(self.hf.config, [type(self.hf).__name__])
         if kind is CLASSIFIER and {self.cache_argument, "use_cache"} & self.forward_arguments:
             raise UserError(
@@ -121,11 +113,7 @@ class Model:
 
     @property
     def architecture(self) -> Architecture:
-        """The names of the modules in the model's family, or in the family that it resembles most.
-
-        Raises:
-            UserError: see `anatomy`.
-        """
+        """The names of modules in the model's family, or the most similar one; see `anatomy`."""
         return self.anatomy.names
 
     @property
@@ -179,12 +167,23 @@ class Model:
         return quantization_of(self.hf.config)
 
     def check_differentiable(self, what: str) -> None:
-        """Check that gradients pass through the weights; `what` needs them.
-
-        Raises:
-            UserError: the weights are quantized in a format without a backward pass.
-        """
-        check_differentiable(self.name, self.hf, what, lambda: self._blocking_module)
+        """Raise a UserError if no gradients, which `what` needs, pass through the weights."""
+        quantizer: Any = getattr(self.hf, "hf_quantizer", None)
+        if quantizer is None:
+            return
+        reason = "for which transformers has no backward pass"
+        if quantizer.is_trainable:
+            if self._blocking_module is None:
+                return
+            reason = f"and no gradient passes through {self._blocking_module}"
+        way = "weights in another format"
+        if can_dequantize(self.hf.config):
+            way = "load the model with --dequantize (dequantize=True), which needs more memory"
+        raise UserError(
+            f"{what} needs gradients, but the weights of {one_line(self.name)} are quantized by "
+            f"{self.quantization}, {reason}; use methods that need no gradient, or {way} "
+            "(docs/formats.md)"
+        )
 
     @cached_property
     def _blocking_module(self) -> str | None:
@@ -196,11 +195,7 @@ class Model:
         return any(map(is_sharded, self.hf.parameters()))
 
     def check_whole(self, what: str) -> None:
-        """Check that this process holds all heads and weights; `what` reads them.
-
-        Raises:
-            UserError: the model is spread over processes by tensor parallelism.
-        """
+        """Raise a UserError if this process lacks heads or weights, all of which `what` reads."""
         if self.is_sharded:
             raise UserError(
                 f"{what} needs whole layers, but {self.name} is spread over processes "
@@ -299,7 +294,6 @@ class Model:
     @property
     def unembedding(self) -> nn.Module:
         """The module that maps the output of the final norm to logits, before any soft cap."""
-        # transformers does not annotate this function.
         module: nn.Module = self.hf.get_output_embeddings()
         return module
 
@@ -406,11 +400,7 @@ class Model:
 
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer, from the tokenizer and the generation settings.
-
-        Raises:
-            UserError: a setting is not a token id.
-        """
+        """The tokens that end an answer, by tokenizer and settings; a UserError about others."""
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
         end = self.tokenizer.eos_token_id
@@ -418,11 +408,7 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token id from the configuration or, failing that, from the generation settings.
-
-        Raises:
-            UserError: a setting is not a token id.
-        """
+        """A token id from the configuration or else generation settings; others: a UserError."""
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
             if value is not None:

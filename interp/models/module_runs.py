@@ -53,10 +53,7 @@ class CannotMeasureError(RuntimeError):
 
 @contextmanager
 def models_code() -> Iterator[None]:
-    """Raise `CannotMeasureError` for any error in a block that only runs a model's own code.
-
-    Memory that ends is no such error.
-    """
+    """Raise `CannotMeasureError` for errors of a model's own code, unless memory ends."""
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError):
@@ -66,11 +63,7 @@ def models_code() -> Iterator[None]:
 
 
 def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
-    """Every module that ran once on a few tokens, and the modules that ran several times.
-
-    Raises:
-        CannotMeasureError: the pass fails.
-    """
+    """Modules that ran once on a few tokens, and several times; or a CannotMeasureError."""
     found: dict[nn.Module, list[Run]] = {}
     ends = count()
 

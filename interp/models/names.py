@@ -1,7 +1,4 @@
-"""Names of models: what a user asks for, and what tables call it.
-
-A model is named by the last part of its path, unless the user writes NAME=PATH.
-"""
+"""Names of models: what a user asks for, and what tables call it."""
 
 import os
 import re
@@ -58,10 +55,9 @@ def is_name(name: object) -> bool:
 
 
 def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a GGUF file, a hub name, or a packaged model's.
+    """The canonical name of a model: a folder, a file, a hub name, or a packaged model's.
 
-    Raises:
-        ValueError: there is no such packaged model, or the name is probably a misspelled organism.
+    A name that is probably a misspelled packaged one raises a ValueError.
     """
     path(text)
     if (kind := packaged(text)) is not None:
@@ -91,11 +87,8 @@ class ModelChoice(Options):
 def model_choice(text: str) -> ModelChoice:
     """A model from PATH or NAME=PATH, where PATH may also be a hub name or organism/NAME.
 
-    A path that exists is never split, and a name contains no "/", so paths may contain "=".
-
-    Raises:
-        ValueError: the name is invalid, there is no such organism, or the place is probably a
-            misspelled organism.
+    A path that exists is never split, and a name contains no "/", so paths may contain "=". An
+    invalid name, and one of no such organism, raises a ValueError.
     """
     name, sign, place = text.partition("=")
     if not sign or "/" in name or os.path.lexists(text):
@@ -109,11 +102,7 @@ def model_choice(text: str) -> ModelChoice:
 
 
 def chosen(text: str) -> ModelChoice:
-    """A model from PATH or NAME=PATH in Python (`model_choice`).
-
-    Raises:
-        UserError: the text is invalid.
-    """
+    """A model from PATH or NAME=PATH in Python: `model_choice`, whose error is a UserError here."""
     try:
         return model_choice(text)
     except ValueError as error:
@@ -128,11 +117,7 @@ def absolute(place: str) -> str:
 
 
 def short_name(place: str) -> str:
-    """The name of a model to which the user gives none: the last part of its path.
-
-    A file that is a whole model is named without its suffix.
-    A snapshot in a hub's cache has its name on the hub.
-    """
+    """The last part of a path, without a file's suffix; of a hub's snapshot, its hub name."""
     return next(_spellings(place))
 
 
@@ -166,13 +151,8 @@ def _shown(name: str) -> str:
 def names_of(choices: Sequence[ModelChoice], recorded: Mapping[str, str]) -> list[str]:
     """A name for each model, as short as possible and unlike all others.
 
-    Args:
-        choices: the models.
-        recorded: the name under which a run has measured the model at each absolute place; the
-            model keeps it, and no other model gets it.
-
-    Raises:
-        UserError: a model or a name occurs twice.
+    `recorded` is the name under which a run has measured the model at each absolute place; the
+    model keeps it, and no other model gets it. A model or name given twice raises a UserError.
     """
     unnamed = [choice.place for choice in choices if not choice.name]
     _check_different([os.path.realpath(place) for place in unnamed], unnamed)

@@ -25,13 +25,7 @@ _ROLES = re.compile(r"^\s*(?:system|developer)\b:?\s*", re.IGNORECASE)
 def own_system_prompt(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, frame: ChatFrame
 ) -> str:
-    """The system prompt of the template's own; empty if it writes none or one was asked for.
-
-    Args:
-        tokenizer: the tokenizer with the template.
-        chat: how messages are written.
-        frame: the frame around a first message.
-    """
+    """The template's own system prompt; empty without one, or if another was asked for."""
     if chat.system is not None or not frame.templated:
         return ""
     said = _plain(tokenizer, frame.before)  # without marks first, since two may end alike

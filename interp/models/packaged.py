@@ -32,11 +32,7 @@ class Packaged:
         return sorted(self.prefix + card.parent.name for card in self.place.glob("*/card.json"))
 
     def folder(self, name: str) -> Path:
-        """The folder of a model.
-
-        Raises:
-            UserError: there is no model of this name.
-        """
+        """The folder of a model; a UserError if there is none of this name."""
         names = self.names()
         if name not in names:
             near = self.nearest(name)

@@ -8,8 +8,8 @@ weights; both are refused here.
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -32,12 +32,9 @@ _WHOLE = ("F64", "F32", "F16", "BF16", "float64", "float32", "float16", "bfloat1
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration with which transformers quantizes linear layers on loading.
+    """The configuration by which linear layers are quantized; a UserError without bitsandbytes.
 
     Products with 4-bit weights are computed in the type `compute`.
-
-    Raises:
-        UserError: bitsandbytes is not installed.
     """
     if find_spec("bitsandbytes") is None:
         raise UserError(
@@ -51,7 +48,6 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
             "bnb_4bit_quant_type": "nf4",
             "bnb_4bit_compute_dtype": compute,
         }
-    # transformers does not annotate this function.
     return BitsAndBytesConfig(**settings)
 
 
@@ -76,12 +72,9 @@ def can_dequantize(config: PreTrainedConfig) -> bool:
 
 
 def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
-    """The options with which transformers dequantizes a checkpoint's weights as it loads them.
+    """The options with which transformers dequantizes weights as it loads them, or a UserError.
 
     They are empty if it dequantizes only models that are loaded already.
-
-    Raises:
-        UserError: the weights are not quantized, or transformers cannot dequantize their format.
     """
     from transformers.quantizers.auto import AutoQuantizationConfig
 
@@ -127,15 +120,10 @@ def _method(own: Mapping[str, Any]) -> str:
 
 
 def dequantized(name: str, hf: PreTrainedModel) -> PreTrainedModel:
-    """A loaded model with ordinary weights, which a format may have got already on loading.
-
-    Raises:
-        UserError: transformers cannot dequantize the weights.
-    """
+    """A loaded model with ordinary weights, which it may have already; a UserError if it cannot."""
     if getattr(hf, "hf_quantizer", None) is None:
         return hf
     with quantized_weights(name, quantization_of(hf.config)):
-        # transformers does not annotate this method.
         made: PreTrainedModel = hf.dequantize()
     return made
 
@@ -159,14 +147,10 @@ def _in_words(settings: Mapping[str, Any]) -> str:
 
 
 def check_quantization(name: str, config: Mapping[str, Any]) -> None:
-    """Check that transformers understands every quantization in a raw config.json.
+    """Raise a UserError unless transformers understands every quantization in a raw config.json.
 
     Missing packages and devices are reported when the weights are loaded, because the
     configuration and tokenizer of a model can also be used without them.
-
-    Raises:
-        UserError: a quantization is not an object, has an unknown method or invalid settings, or
-            contains a pattern whose matching can take forever.
     """
     for key, own in settings(config):
         if key == KEY and own is not None:
@@ -214,11 +198,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Stored) -> None:
-    """Check that the tensors of a checkpoint with a quantization are quantized.
-
-    Raises:
-        UserError: they are the tensors of the model without quantization.
-    """
+    """Raise a UserError if a checkpoint with a quantization stores the weights without it."""
     # It may store ordinary weights, and quantizes them in each forward pass.
     if method.partition(" ")[0] == "bitnet":
         return
@@ -236,23 +216,18 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
         )
 
 
-@contextmanager
-def quantized_weights(name: str, method: str | None, *, also: str = "") -> Iterator[None]:
-    """Turn errors within the block into UserErrors that name the quantization of the weights.
-
-    `also` is appended to what is expected.
-    """
+def quantized_weights(
+    name: str, method: str | None, *, also: str = ""
+) -> AbstractContextManager[None]:
+    """Turn errors within the block into UserErrors that name the quantization, and `also`."""
     if method is None:
-        with as_user_error("its weights", name):
-            yield
-        return
-    with as_user_error(
+        return as_user_error("its weights", name)
+    return as_user_error(
         f"its weights, quantized by {method}",
         name,
         expected="a quantized checkpoint that transformers can load with the packages and devices "
         f"of this machine{also}; docs/formats.md lists the formats",
-    ):
-        yield
+    )
 
 
 def run_eagerly(hf: nn.Module) -> None:
@@ -264,32 +239,6 @@ def run_eagerly(hf: nn.Module) -> None:
     for module in hf.modules():
         if type(module).__module__ == "transformers.integrations.bitnet":
             module.forward = torch.compiler.set_stance("force_eager")(module.forward)
-
-
-def check_differentiable(
-    name: str, hf: PreTrainedModel, what: str, blocking: Callable[[], str | None]
-) -> None:
-    """Check that gradients pass through a model's weights; `blocking` finds where they do not.
-
-    Raises:
-        UserError: transformers has no backward pass for their format, or a module gives none.
-    """
-    quantizer: Any = getattr(hf, "hf_quantizer", None)
-    if quantizer is None:
-        return
-    reason = "for which transformers has no backward pass"
-    if quantizer.is_trainable:
-        if (module := blocking()) is None:
-            return
-        reason = f"and no gradient passes through {module}"
-    way = "weights in another format"
-    if can_dequantize(hf.config):
-        way = "load the model with --dequantize (dequantize=True), which needs more memory"
-    raise UserError(
-        f"{what} needs gradients, but the weights of {one_line(name)} are quantized by "
-        f"{quantization_of(hf.config)}, {reason}; use methods that need no gradient, or {way} "
-        "(docs/formats.md)"
-    )
 
 
 def blocking_module(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> str | None:
@@ -337,11 +286,7 @@ def keep_unpacked(hf: nn.Module) -> None:
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
-    """Check that rows of 4-bit weights consist of whole blocks, as bitsandbytes requires on a CPU.
-
-    Raises:
-        UserError: a weight's row length is not a multiple of its block size.
-    """
+    """Raise a UserError if rows of 4-bit weights on a CPU are not of whole blocks."""
     for where, module in hf.named_modules():
         weight: Any = getattr(module, "weight", None)
         block = getattr(getattr(weight, "quant_state", None), "blocksize", None)

@@ -19,8 +19,7 @@ from interp.models.module_runs import rebuilt
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; the head axis has size 1 if the site has no heads.
-Attention weights, with axes (row, head, query, key), are left as they are.
-"""
+Attention weights, with axes (row, head, query, key), are left as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,11 @@ class Location:
     module: nn.Module
     end: Literal["input", "output", "weights"]
     """The site is the module's first input, its output, or the attention weights that it returns
-    with its output.
-    """
+    with its output."""
     view: View
     enters: int
     """The first layer that must run for a patch to take effect; the number of layers if none must
-    run.
-    """
+    run."""
     others: tuple[Part, ...] = ()
     """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
     scale: float = 1.0
@@ -50,11 +47,7 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """The location at which a site is read and, unless it acts through another site, patched.
-
-    Raises:
-        UserError: the layer has no such site.
-    """
+    """Where a site is read and, unless it acts through another, patched; or a UserError."""
     if site in ("resid_pre", "resid_post"):
         return _stream(model, layer if site == "resid_pre" else layer + 1)
     own = model.layers[layer]
@@ -122,10 +115,7 @@ def layer_count(model: Model) -> int:
 
 
 def layers_read(model: Model) -> int:
-    """Number of layers after which no token reads another: the layers, or one more than these.
-
-    In the last layer, what is added to one token's stream is then read by no other.
-    """
+    """Number of layers after which no token reads another: the layers, or one more than these."""
     return len(model.layers) + model.layers[-1].reads_on
 
 
@@ -151,17 +141,9 @@ def check_sites(
     heads: Sequence[int] | None = None,
     everywhere: bool = False,
 ) -> None:
-    """Check that a model has the sites, layers and heads.
+    """Raise a UserError unless a model has the sites, layers and heads.
 
-    Args:
-        model: the model.
-        sites: the sites, each of which some layer must have.
-        layers: the layers that must have the sites; None for any layer.
-        heads: the heads that the sites must have; None for all.
-        everywhere: whether every layer must have the sites.
-
-    Raises:
-        UserError: the model lacks a site, layer or head, or a site has no heads.
+    Each site must be in some layer, in these layers or `everywhere`, with these heads, if given.
     """
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:

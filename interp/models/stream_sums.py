@@ -45,15 +45,10 @@ def smallest_sum(
 ) -> Sum | None:
     """The sum with the fewest values that equals the target, up to rounding; None if there is none.
 
-    Among sums of equally many values, it is the one with the smallest error or, where errors are
-    alike, with the first base. A sum whose factors
-    differ by channel is looked for only if no other is found.
-
-    Args:
-        target: the stream.
-        bases: the streams of which one is in the sum.
-        values: what may be added to it.
-        known: factors that the model is known to have; one that is nearly equal is taken for it.
+    One of the bases is in the sum, and some of the values. Among sums of equally many values, it is
+    the one with the smallest error or, where errors are alike, with the first base. A factor that
+    nearly equals a `known` one of the model is taken for it. A sum whose factors differ by channel
+    is looked for only if no other is found.
     """
     if not values:
         return None
@@ -86,10 +81,7 @@ def _best(
     chosen: Tensor,
     known: Sequence[float],
 ) -> Sum | None:
-    """The sum of the chosen columns with the smallest error, if rounding explains it.
-
-    Its parts are columns.
-    """
+    """The sum of chosen columns, its parts, with the smallest error, if rounding explains it."""
     square = products[chosen[:, :, None], chosen[:, None, :]]
     wanted = products[chosen, -1]
     factors = torch.linalg.lstsq(square, wanted[..., None], driver="gelsd").solution[..., 0]
@@ -136,18 +128,13 @@ def mixed_of(
 
     A mix is a sum in which each token has factors of its own (Zhu et al. 2024): from every stream
     of the base, and from the value, to every stream of the target.
-
-    Args:
-        target: the streams.
-        bases: the earlier streams of which one is mixed.
-        values: the vectors of which one is added.
     """
     (own,) = target.cpu().double()
     streams, size = own.shape[1:]
     tolerance = _tolerance(target.dtype)
     if size < 2 * (streams + 1):  # so few numbers are a mix of any others
         return None
-    fitting: list[tuple[float, int, int]] = []
+    fitting: list[tuple[float, tuple[int, int]]] = []
     for index, base in enumerate(bases):
         for place, value in enumerate(values):
             columns = torch.cat([base[0].to(own), value[0, :, None].to(own)], 1).mT
@@ -157,10 +144,9 @@ def mixed_of(
             sizes = columns.norm(dim=1)[..., None] * factors.abs()
             error = float((errors / sizes.sum(1).clamp(min=_TINY)).max())
             if error <= tolerance and bool((sizes[:, -1] > _PLAIN * sizes.sum(1)).any()):
-                fitting.append((error, index, place))
-    least = min((error for error, *_ in fitting), default=0.0)
-    alike = (found for error, *found in fitting if error <= _ALIKE * least + _TINY)
-    return next(((index, place) for index, place in alike), None)
+                fitting.append((error, (index, place)))
+    least = min((error for error, _ in fitting), default=0.0)
+    return next((found for error, found in fitting if error <= _ALIKE * least + _TINY), None)
 
 
 def _known(factor: float, known: Sequence[float]) -> float:

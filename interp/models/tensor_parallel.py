@@ -24,22 +24,11 @@ _COUNTS = {
 
 _WRONG = {"gemma3n_text", "step3p5"}
 """Types whose numbers change in several processes under transformers' plan (5.23.0); found by
-`python -m tests.zoo.spread`, which compares logits and gradients of small models.
-"""
+`python -m tests.zoo.spread`, which compares logits and gradients of small models."""
 
 
 def check_spread(name: str, config: PreTrainedConfig, ranks: int) -> None:
-    """Check that a model can be spread over processes, before its weights are loaded.
-
-    Args:
-        name: the model's name.
-        config: its configuration.
-        ranks: the number of processes.
-
-    Raises:
-        UserError: transformers has no plan for this type of model, or its heads cannot be divided
-            evenly.
-    """
+    """Raise a UserError if `ranks` processes cannot share a model, before weights are loaded."""
     text = config.get_text_config(decoder=True)
     if not text.base_model_tp_plan:
         raise UserError(
@@ -80,12 +69,7 @@ def _counts(text: PreTrainedConfig, setting: str) -> list[int]:
 
 
 def spreading(name: str, loading: Loading) -> dict[str, Any]:
-    """The arguments with which transformers loads this process's part of a model.
-
-    Raises:
-        UserError: this process is not one of as many processes as asked for, or has no GPU of its
-            own.
-    """
+    """The arguments that load this process's part of a model, or a UserError without others."""
     wanted, given = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
     there = int(given) if given.isdecimal() and len(given) < 9 else 1
     if torch.distributed.is_available() and torch.distributed.is_initialized():

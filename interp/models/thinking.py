@@ -73,11 +73,7 @@ class ThoughtMarks:
 def thinking_frame(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ChatFrame:
-    """The frame around a message, up to the point where the model begins its thought or answer.
-
-    Raises:
-        UserError: the template cannot write messages (`chat_frame`).
-    """
+    """The frame up to the point where the model begins its thought or answer; see `chat_frame`."""
     frame = chat_frame(tokenizer, chat, turns)
     if chat.thinks or not frame.templated:
         return frame
@@ -124,11 +120,7 @@ _OFF: dict[str, Any] = {"thinking": "off", "end_of_thought": None}
 def find_marks(
     tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn] = ()
 ) -> ThoughtMarks | None:
-    """The marks around a model's thoughts; None if its template and vocabulary contain none.
-
-    Raises:
-        UserError: the template cannot write messages (`chat_frame`).
-    """
+    """The marks around thoughts, or None without any in template (`chat_frame`) and vocabulary."""
     on = replace(chat, thinking="on")
     frame = chat_frame(tokenizer, on, turns)
     before_answer = [{"role": role, "content": text} for role, text in (*turns, ("user", MARKER))]

@@ -21,11 +21,7 @@ _MISTRAL = ("mistral", "mistral3", "ministral", "pixtral", "voxtral")
 def load_tokenizer(
     location: Path | str, config: PreTrainedConfig, **options: Any
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer that was saved with a model with this configuration, tested on a sentence.
-
-    Raises:
-        UserError: it exceeds the limits of `check_limits`.
-    """
+    """The tokenizer saved with a model, within `check_limits`, and tried on a sentence."""
     mistral = getattr(config, "model_type", None) in _MISTRAL
     if mistral:
         options["fix_mistral_regex"] = False  # which transformers would do for others, too
@@ -61,27 +57,33 @@ def gives_offsets(tokenizer: Any) -> bool:
 
 
 def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
-    """Check that a tokenizer has offsets, an embedding for every id, and one default chat template.
-
-    If thinking is on, it must also have marks around thoughts.
+    """Check a tokenizer and, if thinking is on, its marks around thoughts.
 
     Raises:
-        UserError: the tokenizer provides no offsets, has ids without embeddings, has several chat
-            templates but no default, or has no marks although thinking is on.
+        UserError: it provides no offsets, has ids without embeddings, or several chat templates
+            but no default; or thinking is on, and it has no marks.
     """
     if not gives_offsets(tokenizer):
         raise UserError(
             f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) provides no "
             "character offsets, which are needed to locate segments; load the model with a fast "
-            "tokenizer "
-            "(tokenizer.json)"
+            "tokenizer (tokenizer.json)"
         )
     vocabulary = getattr(config.get_text_config(), "vocab_size", None)
     largest = max(tokenizer.get_vocab().values(), default=-1)
     if vocabulary is not None and largest >= vocabulary:
+        surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
+        added = one_line(", ".join(sorted(surplus)), 60)
+        advice = (
+            f"tokens were added without embeddings ({added}). Add them with "
+            "model.resize_token_embeddings(len(tokenizer)) and save the model again, or use the "
+            "tokenizer as it was"
+        )
+        if surplus - {*tokenizer.get_added_vocab()}:
+            advice = "the tokenizer belongs to another model"
         raise UserError(
             f"the tokenizer of {one_line(name)} has token ids up to {largest}, but the model has "
-            f"{vocabulary} embeddings; {_excess(tokenizer, vocabulary)}"
+            f"{vocabulary} embeddings; {advice}"
         )
     check_templates(name, tokenizer, chat)
     if chat.thinks and find_marks(tokenizer, chat) is None:
@@ -90,15 +92,3 @@ def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: C
             "template nor its vocabulary names a mark that ends a thought, such as </think>. "
             "Turn thinking off, or pass the mark with --end-of-thought"
         )
-
-
-def _excess(tokenizer: Any, vocabulary: int) -> str:
-    surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
-    if surplus - {*tokenizer.get_added_vocab()}:
-        return "the tokenizer belongs to another model"
-    added = one_line(", ".join(sorted(surplus)), 60)
-    return (
-        f"tokens were added without embeddings ({added}). Add them with "
-        "model.resize_token_embeddings(len(tokenizer)) and save the model again, or use the "
-        "tokenizer as it was"
-    )

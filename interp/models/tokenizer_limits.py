@@ -58,11 +58,7 @@ _REASONS = {
 
 
 def check_limits(location: Path | str, revision: str | None = None) -> None:
-    """Check that the tokenizer.json of a model encodes a short text within limits.
-
-    Raises:
-        UserError: it takes too much time or memory, or produces too much.
-    """
+    """Raise a UserError if a model's tokenizer.json takes or makes too much with a short text."""
     found = cached_file(
         location,
         "tokenizer.json",

@@ -25,12 +25,7 @@ def tried() -> Mapping[str, Mapping[str, str]]:
 
 
 def tried_on(model_type: str, class_name: str) -> Mapping[str, str] | None:
-    """The marks of a type by measurement; None if the type was not tried.
-
-    Args:
-        model_type: as in the configuration.
-        class_name: the name of the model's class, by which classes that also read images are known.
-    """
+    """The marks by measurement of a type, or its class that reads images; None if not tried."""
     own = tried().get(model_type)
     if class_name.endswith("ForConditionalGeneration"):
         own = tried().get(f"{model_type}:images", own)

@@ -1,7 +1,4 @@
-"""From the last residual stream to logits: final norm, unembedding, soft cap.
-
-Logits computed here may differ from the model's own logits within a tolerance.
-"""
+"""From the last residual stream to logits: final norm, unembedding, soft cap."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -40,10 +37,7 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
 
 @contextmanager
 def final_states(model: Model) -> Iterator[list[Tensor]]:
-    """Append the final states of each forward pass within the block to the yielded list.
-
-    Final states are the final norm's output, (batch, token, size).
-    """
+    """Append the final norm's output, (batch, token, size), of each pass in the block to a list."""
     module = model.anatomy.final_norm
     if module is None:
         raise UserError(
@@ -67,11 +61,7 @@ def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tenso
 def check_unembedding(
     model: Model, states: Float[Tensor, "batch size"], logits: Float[Tensor, "batch vocabulary"]
 ) -> None:
-    """Check that a model's logits, if finite, result from unembedding its final states.
-
-    Raises:
-        UserError: the model does more to its final states than unembed them.
-    """
+    """Raise a UserError if finite logits are not what unembedding the final states gives."""
     finite = logits.isfinite().all(-1)
     if not agree(model, unembed(model, states)[finite], logits[finite]):
         raise UserError(
@@ -114,10 +104,7 @@ class ExactLogits:
 
     @contextmanager
     def of(self, tokens: Sequence[int] | None) -> Iterator[None]:
-        """Make the model return the logits of these tokens, in this order, within the block.
-
-        None stands for all tokens, whose rows are copied part by part.
-        """
+        """Within the block, the model returns the logits of these tokens, in order, or of all."""
         count = len(whole(self._unembedding.weight))
         starts = range(0, count, PART_TOKENS)
         parts = [range(start, min(start + PART_TOKENS, count)) for start in starts]

@@ -22,11 +22,7 @@ from interp.models.quantized import check_stored_quantized, quantization_of
 
 
 def check_device(name: str) -> None:
-    """Check that a device exists and can be used.
-
-    Raises:
-        UserError: the device cannot be used.
-    """
+    """Raise a UserError unless a device exists and can be used."""
     try:
         torch.zeros(1, device=name).item()
     except Exception as error:
@@ -109,12 +105,10 @@ _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat
 
 
 def check_counts(name: str, config: Mapping[str, Any], stored: Stored | None = None) -> None:
-    """Check that a raw config.json specifies no layers, experts or classes without weights.
+    """Raise a UserError if a raw config.json has more layers or experts than there are tensors.
 
-    Raises:
-        UserError: there are more layers or experts than tensors, or more classes than the longest
-            tensor has entries; or, before the weights are downloaded (None), more than any model
-            has.
+    The longest tensor bounds the classes. Before weights are downloaded (None), each count must be
+    one that a model may have.
     """
     limits = _limits(stored)
     for key, value in settings(config):
@@ -140,11 +134,7 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
-    """Check that a configuration with windowed or chunked attention specifies the window's size.
-
-    Raises:
-        UserError: the size is missing.
-    """
+    """Raise a UserError if windowed or chunked attention has no size of its window."""
     own = config.get_text_config()
     kinds = getattr(own, "layer_types", None) or ()
     for kind, size in _WINDOWS.items():
@@ -158,13 +148,9 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
 def check_sizes(
     name: str, kind: Kind, config: PreTrainedConfig, stored: Stored, *, trust_remote_code: bool
 ) -> None:
-    """Check that the weights contain about as many numbers as a model needs, in the right type.
+    """Raise a UserError unless the weights are about as many numbers as a model needs, in its type.
 
     The model is built without allocating memory for its weights.
-
-    Raises:
-        UserError: the model would be mostly random, needs disproportionate memory, or has weights
-            stored as integers or booleans.
     """
     with torch.device("meta"):
         model = kind.auto_for(config).from_config(
@@ -224,16 +210,13 @@ _ACTIVATIONS = re.compile(r"(input|activation|output|[qkv])_(global_)?(scale|zer
 def check_complete(
     name: str, hf: PreTrainedModel, info: Mapping[str, Any], *, quantized: bool = False
 ) -> tuple[str, ...]:
-    """Check what transformers reports about the loaded tensors, and return notes about them.
+    """Raise a UserError if tensors do not fit the configuration, and return notes about others.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, do not affect its answers and are noted, as are the scales of a
     quantized checkpoint. Unused tensors in one of its layers, or in an additional layer, show that
     the weights belong to another configuration. `info` is transformers' `output_loading_info`, and
     `quantized` tells whether the stored weights are.
-
-    Raises:
-        UserError: weights are missing, have other shapes, or belong to another configuration.
     """
     missing = sorted(info["missing_keys"])
     if missing:

@@ -38,8 +38,7 @@ class Alignment:
     """Number of identical, aligned leading tokens, whose activations cannot differ."""
     sources: tuple[tuple[int, ...], ...]
     """For each base token, the source tokens whose mean activation it is given; empty without a
-    counterpart.
-    """
+    counterpart."""
     bases: tuple[tuple[int, ...], ...]
     """For each source token, the base tokens that receive equal shares of the attention to it."""
 
@@ -61,7 +60,10 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> 
         else:
             sources += [()] * (len(own_tokens) - 1) + [(other_tokens[-1],)]
             bases += [(own_tokens[-1],)] * len(other_tokens)
-    return Alignment(_shared(base, source, sources), tuple(sources), tuple(bases))
+    # Exclude the last token, which is always computed because the answer is read there.
+    common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
+    shared = next((index for index in range(common) if sources[index] != (index,)), common)
+    return Alignment(shared, tuple(sources), tuple(bases))
 
 
 def check_alignments(
@@ -75,28 +77,18 @@ def check_alignments(
 
 def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
     """The error message about pairs that a policy cannot align."""
-    listed = "; ".join(_first_difference(*pair) for pair in pairs[:_LISTED])
+    told = []
+    for base, source in pairs[:_LISTED]:
+        first = shared_tokens(base.token_ids, source.token_ids)
+        lengths = f"{len(base)} and {len(source)} tokens"
+        told.append(f"{base.prompt.pair_id} ({lengths}, first difference at token {first})")
+    listed = "; ".join(told)
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
         f"{len(pairs)} pairs differ in spans with unequal numbers of tokens, which the policy "
         f"{policy!r} does not align: {listed}{more}. Use the policy last or mean, or pairs of "
         "equal length"
     )
-
-
-def _first_difference(base: TokenizedPrompt, source: TokenizedPrompt) -> str:
-    first = shared_tokens(base.token_ids, source.token_ids)
-    lengths = f"{len(base)} and {len(source)} tokens"
-    return f"{base.prompt.pair_id} ({lengths}, first difference at token {first})"
-
-
-def _shared(
-    base: TokenizedPrompt, source: TokenizedPrompt, sources: Sequence[tuple[int, ...]]
-) -> int:
-    """Number of leading tokens that are identical and aligned with each other."""
-    # Exclude the last token, which is always computed because the answer is read there.
-    common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
-    return next((index for index in range(common) if sources[index] != (index,)), common)
 
 
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:

@@ -35,8 +35,7 @@ class Group:
 def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]:
     """The groups of tokens of a prompt, in the order of their first tokens.
 
-    If tokens are grouped by role or segment, the token at which the answer is read is always a
-    separate group, since patching it in a late layer amounts to patching the answer.
+    That of the answer stays apart, since patching it in a late layer is patching the answer.
     """
     if granularity == "position":
         for position, role in enumerate(token_roles(prompt)):
@@ -85,10 +84,7 @@ class PatchingPair:
 
     @property
     def shared(self) -> int:
-        """Number of leading tokens that are read once for both prompts.
-
-        A classifier's tokens also attend to later tokens, so no tokens are shared.
-        """
+        """Number of leading tokens read once for both prompts; 0 if tokens attend to later ones."""
         return 0 if self.whole or self.base.pooled else self.alignment.shared
 
 

@@ -53,10 +53,7 @@ def check_causal(model: Model, what: str) -> None:
 
 @torch.no_grad()
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
-    """Check on one prompt that a causal model adds nothing but its sites to the residual stream.
-
-    The sites of layers that were found by measuring have been checked then.
-    """
+    """Check that a causal model adds only its sites to the stream; measured layers were checked."""
     for site in [] if model.anatomy.measured else sites:
         if site not in SUMS:
             continue

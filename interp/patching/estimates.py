@@ -1,12 +1,10 @@
 """Estimates of every cell's effect, from the metric's gradient in a few passes.
 
-1. Both prompts are run once (`interp.patching.passes`).
-2. The base prompt is run again with autograd, and the metric is differentiated with respect to the
-   activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated
-   estimate uses the mean of the gradients at several points between the prompts' embeddings (as
-   EAP-IG does; Hanna, Pezzelle and Belinkov 2024).
-3. A cell's estimate is the sum, over its tokens, of the gradient times the change from the base
-   activation to the written one.
+The base prompt is run again with autograd, and the metric is differentiated with respect to the
+activations of all sites simultaneously: attribution patching (Nanda 2023). The integrated estimate
+uses the mean of the gradients at several points between the prompts' embeddings (as EAP-IG does;
+Hanna, Pezzelle and Belinkov 2024). A cell's estimate is the sum, over its tokens, of the gradient
+times the change from the base activation to the written one.
 """
 
 from collections.abc import Sequence
@@ -43,10 +41,7 @@ from interp.patching.passes import (
 
 
 class Estimator:
-    """Estimates the metric under patches in one model: at the base prompt, or the mean over points.
-
-    The points of `integrated`, `steps` of them, are the midpoints of equal intervals.
-    """
+    """Estimates the metric under patches: at the base prompt, or over the middles of `steps`."""
 
     def __init__(
         self, model: Model, *, estimate: PatchEstimate, steps: int = INTEGRATION_STEPS
@@ -75,36 +70,33 @@ class Estimator:
             gradients = self._mean_gradients(passes, keys)
             with torch.no_grad():
                 changes = {key: self._changes(passes, key, gradients[key]) for key in keys}
-        effects = (self._effect(pair, cell, changes[cell.site, cell.layer]) for cell in cells)
-        return PatchedMetrics(base, source, tuple(base + effect for effect in effects))
-
-    def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
-        """The gradient of the metric with respect to each site, averaged over the points."""
-        start, written = embeddings_of(self._model, passes.pair)
-        totals: dict[SiteKey, Tensor] = {}
-        for point in self._points:
-            embeddings = torch.lerp(start, written, point)[:, passes.pair.shared :]
-            for key, gradient in zip(keys, self._gradients(passes, embeddings, keys), strict=True):
-                totals[key] = totals.get(key, 0) + gradient / len(self._points)
-        return totals
+        metrics = []
+        for cell in cells:
+            positions = patched_positions(pair, cell, layers=self._layers)
+            rows = [position - pair.shared for position in positions]
+            change = changes[cell.site, cell.layer][rows, cell.head or 0].sum()
+            metrics.append(base + float(change) if has_counterpart(pair, cell) else UNDEFINED)
+        return PatchedMetrics(base, source, tuple(metrics))
 
     @torch.enable_grad()
-    def _gradients(
-        self, passes: PairPasses, embeddings: Tensor, keys: Sequence[SiteKey]
-    ) -> Sequence[Tensor]:
-        embeddings.requires_grad_()
-        start = passes.pair.shared
-        run = run_pass(
-            self._model,
-            passes.pair.base,
-            embeddings,
-            keys,
-            start=start,
-            past=passes.prefix,
-            answers=passes.pair.answers,
-        )
-        metric = logit_difference(run.logits, len(passes.pair.answers.positive))
-        return torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
+    def _mean_gradients(self, passes: PairPasses, keys: Sequence[SiteKey]) -> dict[SiteKey, Tensor]:
+        pair, totals = passes.pair, dict[SiteKey, Tensor]()
+        start, written = embeddings_of(self._model, pair)
+        for point in self._points:
+            run = run_pass(
+                self._model,
+                pair.base,
+                torch.lerp(start, written, point)[:, pair.shared :].requires_grad_(),
+                keys,
+                start=pair.shared,
+                past=passes.prefix,
+                answers=pair.answers,
+            )
+            metric = logit_difference(run.logits, len(pair.answers.positive))
+            found = torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
+            for key, gradient in zip(keys, found, strict=True):
+                totals[key] = totals.get(key, 0) + gradient / len(self._points)
+        return totals
 
     def _changes(
         self, passes: PairPasses, key: SiteKey, gradient: Tensor
@@ -116,15 +108,6 @@ class Estimator:
         view = locate(self._model, *key).view
         base, written = passes.activations(key, view)
         return (wide(view(gradient)[0]) * wide(written - base)).sum(-1)
-
-    def _effect(
-        self, pair: PatchingPair, cell: Cell, changes: Float[Tensor, "token head"]
-    ) -> float:
-        if not has_counterpart(pair, cell):
-            return UNDEFINED
-        positions = patched_positions(pair, cell, layers=self._layers)
-        rows = [position - pair.shared for position in positions]
-        return float(changes[rows, cell.head or 0].sum())
 
 
 def middles(steps: int) -> list[float]:

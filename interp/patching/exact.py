@@ -1,11 +1,9 @@
 """Exact patching: every cell is one row of a forward pass.
 
-1. Both prompts of a pair are run once.
-2. Cells are skipped if they cannot change the answer, because their activations are equal in both
+1. Cells are skipped if they cannot change the answer, because their activations are equal in both
    prompts or have no path to the answer.
-3. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
+2. The cells of a site and layer are run together, one row per cell, sorted by their first token. A
    set of cells takes one row, which is patched at all of the set's sites and layers at once.
-4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
 at that layer and token, and reuses the base prompt's keys and values for the tokens before it. Each
@@ -81,7 +79,7 @@ RowToRun = tuple[int, list[int]]
 
 
 class ExactRows(ABC):
-    """A backend that runs cells as rows of forward passes, within a budget of tokens."""
+    """Runs cells as rows of forward passes, within a budget of tokens."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
@@ -111,12 +109,7 @@ class ExactRows(ABC):
 
     @torch.no_grad()
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of a pair under each set of cells, with all cells of a set patched at once.
-
-        Every cell in a set is given the source prompt's activation, regardless of the other cells;
-        the rest of the model is computed from these activations. Attention patterns cannot be among
-        the cells.
-        """
+        """The metric under each set of cells, patched at once; no cell may be of a pattern."""
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
             passes = self._run_pair(pair, keys)
@@ -154,7 +147,6 @@ class ExactRows(ABC):
             return passes.metrics[0], [metric for _, metrics in chunks for metric in metrics]
 
     def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric of each set, from one forward pass."""
         places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
         for row, cells in enumerate(sets):
             for cell in cells:
@@ -293,10 +285,7 @@ def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
 
 
 class Grid(ExactRows):
-    """The native backend for causal models: passes begin at the patched layer and token.
-
-    Where the model does not run in parts, a pass reads the whole prompt.
-    """
+    """The native backend for causal models."""
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         super().__init__(model, budget=budget)
@@ -330,12 +319,9 @@ def run_from(
     rows: int,
     start: int,
 ) -> Float[Tensor, "row answer"]:
-    """Logits of copies of the base prompt, run with edits from a given layer and token on.
-
-    A model that does not run in parts is run from its first layer and token on.
-    """
+    """Logits of copies of the base prompt, run with edits from a layer and token on."""
     base, past = passes.pair.base, passes.base.key_values
-    if not runs_in_parts(model):
+    if not runs_in_parts(model):  # from the first layer and token on
         copies = embed(model, base.token_ids).repeat(rows, 1, 1)
         with edited(*edits):
             return forward(model, base, copies, start=0, past=[]).logits
@@ -391,6 +377,5 @@ class WholeGrid(ExactRows):
     def _answer_logits(
         self, prompt: TokenizedPrompt, answers: ContrastTokens, *, rows: int
     ) -> Float[Tensor, "row answer"]:
-        """Logits of the positive and then the negative answers, for copies of one prompt."""
         logits = reader_of(self._model).answer_logits(pad(self._model, [prompt] * rows))
         return logits[:, [*answers.positive, *answers.negative]]

@@ -72,13 +72,10 @@ subtracted from it, and the cells' rows."""
 
 
 class NnsightBackend:
-    """A backend that runs the cells of a pair in one session of nnsight.
+    """Runs the cells of a pair in one session of nnsight.
 
-    If `remote`, it runs on NDIF's servers, and the model's weights may be absent. Passes have at
-    most `ROWS` cells and `batch_tokens` tokens.
-
-    Raises:
-        UserError: a remote model is not from the hub, or no server can be asked for it.
+    If `remote`, it runs on NDIF's servers, and the model's weights may be absent; a UserError says
+    why no server can be asked. Passes have at most `ROWS` cells and `batch_tokens` tokens.
     """
 
     def __init__(
@@ -93,12 +90,7 @@ class NnsightBackend:
         self._told = False
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
-        """The metrics of a pair under each cell.
-
-        Raises:
-            ModelError: the server did not run the session.
-            UserError: the model adds something else to the residual stream than its sites.
-        """
+        """The metrics of a pair under each cell; a ModelError if a server, or a sum, fails."""
         cells_at: defaultdict[SiteKey, list[int]] = defaultdict(list)
         for index, cell in enumerate(cells):
             if has_counterpart(pair, cell):
@@ -133,9 +125,8 @@ class NnsightBackend:
     ) -> tuple[Float[Tensor, "row token"], list[bool], list[str]]:
         """Run a session: its block names nothing of this package.
 
-        Returns the logits of the answers' tokens (of the base prompt, the source prompt and each
-        cell), whether each last place differs from the sum of the others in the base prompt, and
-        the type of the activations, if any are read.
+        Returns the logits of the answers' tokens (base prompt, source prompt, each cell), whether
+        each last place differs from the sum of the others, and the activations' type, if read.
         """
         model, scale, share = self._nnsight, self._model.residual_scale, SHARE
         tokens = [*pair.answers.positive, *pair.answers.negative]

@@ -14,11 +14,8 @@ def in_pairs(
 ) -> Prompts:
     """The prompts, pair by pair, with each clean prompt before its corrupt counterpart.
 
-    Args:
-        prompts: both sides of each pair, in any order.
-        clean: the side whose prompts are clean; by default, the first of `sides`, or the first
-            prompt's side.
-        sides: the two sides to take from groups that have more (`on_sides`); by default, all.
+    `clean` is the side whose prompts are clean (by default, the first of `sides`, or the first
+    prompt's); `sides` are the two sides to take from groups that have more (`on_sides`).
 
     Raises:
         UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are
@@ -90,9 +87,6 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
 
 
 def is_checked(pair_id: str, share: float) -> bool:
-    """Whether a pair is in the share of pairs to check.
-
-    A larger share includes all pairs in a smaller share.
-    """
+    """Whether a pair is in the share of pairs to check, which includes all smaller shares."""
     digest = hashlib.sha256(f"checked {pair_id}".encode()).digest()
     return int.from_bytes(digest[:8]) < share * 2**64

@@ -74,8 +74,7 @@ class Pass:
     """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
     """Logits at the last position: for all tokens or, within `answers_alone`, only for the answers.
-    Those of whole texts are read behind the prompt (`with_answers`).
-    """
+    Those of whole texts are read behind the prompt (`with_answers`)."""
 
 
 def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size"]:
@@ -110,7 +109,10 @@ def forward(
     inputs = {"position_ids": positions, model.cache_argument: cache, "use_cache": parts}
     if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
         inputs["logits_to_keep"] = 1
-    with _sound_attention(end, embeddings.device), embedded_as(model, embeddings):
+    # Plain attention where PyTorch's fused attention would be wrong.
+    fused = safe_width(end, embeddings.device) == end
+    sound: Any = nullcontext() if fused else sdpa_kernel(SDPBackend.MATH)
+    with sound, embedded_as(model, embeddings):
         output = model.hf(input_ids=ids.expand(rows, -1), **model.taken(inputs))
     return Pass({}, key_values(cache) if parts else [], output.logits[:, -1])
 
@@ -137,11 +139,6 @@ def with_answers(model: Model, prompt: TokenizedPrompt, run: Pass, answers: Cont
     return replace(run, logits=columns[:, [*answers.positive, *answers.negative]])
 
 
-def _sound_attention(width: int, device: torch.device) -> Any:
-    """Use plain attention where PyTorch's fused attention would be wrong (`safe_width`)."""
-    return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
-
-
 def entrance(model: Model, layer: int) -> SiteKey:
     """The residual stream that a layer reads, or that the final norm reads after the last layer."""
     count = layer_count(model)
@@ -158,10 +155,7 @@ def run_pass(
     past: KeyValues,
     answers: ContrastTokens | None = None,
 ) -> Pass:
-    """Run one prompt from `start` on, and keep the sites in `keys`, with the logits of `answers`.
-
-    Attention weights require eager attention.
-    """
+    """Run one prompt from `start` on; keep the sites in `keys`, with the logits of `answers`."""
     locations = {key: locate(model, *key) for key in set(keys)}
     with ExitStack() as stack:
         if any(SITES[site].is_weights for site, _ in locations):
@@ -190,10 +184,7 @@ class PairPasses:
         return base, source
 
     def activations(self, key: SiteKey, view: View) -> tuple[Written, Written]:
-        """The base's activations at a site, and the activations with which a patch replaces them.
-
-        They cover the base's tokens from the first difference on.
-        """
+        """The base's activations at a site and a patch's, from the first difference on."""
         base, source = (view(p.values[key])[0] for p in (self.base, self.source))
         return base, bring(source, self.pair.alignment, start=self.pair.shared)
 
@@ -222,10 +213,7 @@ def read_whole(model: Model, *prompts: TokenizedPrompt) -> bool:
 
 
 def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None:
-    """How options are read behind patched passes; None if only by first tokens that differ.
-
-    Whole texts are read through the keys and values of a pass, so nothing else may be kept.
-    """
+    """How options are read behind patches, by keys and values alone; None: by first tokens."""
     if model.kind is CLASSIFIER:
         return answers
     if model.kind is CAUSAL and runs_in_parts(model) and not drops_tokens(model.text_config):
@@ -242,20 +230,20 @@ def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
     """Run both prompts of a pair once, within `answers_alone`, and keep the sites in `keys`."""
     keys, shared = list(keys), pair.shared
-    prompts = (pair.base, pair.source)
-    base, source = (embed(model, prompt.token_ids) for prompt in prompts)
-    first = base[:, :shared]
-    prefix = forward(model, pair.base, first, start=0, past=[]).key_values if shared else []
-    passes = (
+    prefix: KeyValues = []
+    if shared:
+        first = embed(model, pair.base.token_ids[:shared])
+        prefix = forward(model, pair.base, first, start=0, past=[]).key_values
+    base, source = (
         run_pass(
             model,
             prompt,
-            embeddings[:, shared:],
+            embed(model, prompt.token_ids[shared:]),
             keys,
             start=shared,
             past=prefix,
             answers=pair.answers,
         )
-        for prompt, embeddings in zip(prompts, (base, source), strict=True)
+        for prompt in (pair.base, pair.source)
     )
-    return PairPasses(pair, prefix, *passes)
+    return PairPasses(pair, prefix, base, source)

@@ -14,8 +14,7 @@ from interp.patching.exact import ExactRows
 
 PER_MILLE = (1, 2, 5, 10, 20, 50, 100, 200, 350, 500, 750, 1000)
 """Sizes of sets in thousandths of the cells, rounded up to whole cells. Sizes are densest for
-small sets, where rankings differ.
-"""
+small sets, where rankings differ."""
 
 RANDOM = "random"
 """Name of the random ranking."""

@@ -40,12 +40,9 @@ except ImportError as error:
 
 
 class TransformerLensBackend:
-    """A backend that runs cells with TransformerLens's model and hooks.
+    """Runs cells with TransformerLens's model and hooks; unsupported models: a UserError.
 
     Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
-
-    Raises:
-        UserError: TransformerLens does not support the model, for instance its architecture.
     """
 
     def __init__(self, model: Model) -> None:
@@ -81,17 +78,13 @@ class TransformerLensBackend:
                 written = _written(pair, key, base, source)
                 for index, cell in enumerate(cells):
                     if (cell.site, cell.layer) == key and has_counterpart(pair, cell):
-                        logits = self._patched(pair, cell, written)
-                        (metrics[index],) = _metrics(logits, pair)
-        (base_metric,), (source_metric,) = (
-            _metrics(logits, pair) for logits in (base_logits, source_logits)
-        )
+                        metrics[index] = _metric(self._patched(pair, cell, written), pair)
+        base_metric, source_metric = (_metric(own, pair) for own in (base_logits, source_logits))
         return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
     def _patched(
         self, pair: PatchingPair, cell: Cell, written: Written
     ) -> Float[Tensor, "1 token vocabulary"]:
-        """The logits of the base prompt with one cell patched."""
         site, layer = acts_at(cell)
         weights = SITES[site].is_weights
         positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
@@ -124,9 +117,9 @@ def _written(
     return written - _by_head(base[hook_name(site.beside, key[1])])[0]
 
 
-def _metrics(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> list[float]:
+def _metric(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> float:
     tokens = [*pair.answers.positive, *pair.answers.negative]
-    return metrics_of(wide(logits[:, -1, tokens]), pair.answers)
+    return metrics_of(wide(logits[:, -1, tokens]), pair.answers)[0]
 
 
 def hook_name(site: str, layer: int) -> str:

@@ -18,8 +18,7 @@ GPU_BATCH_TOKENS = 32768
 
 GPU_GRADIENT_TOKENS = 8192
 """The default on a GPU if a backward pass follows. A model of the shape of Llama-3-8B then keeps
-4.5 MB per token in bf16, or 37 GB for this number of tokens.
-"""
+4.5 MB per token in bf16, or 37 GB for this number of tokens."""
 
 _Row = TypeVar("_Row")
 _Result = TypeVar("_Result")
@@ -34,8 +33,7 @@ class TokenBudget:
     """Whether memory has already run out."""
     anywhere: Callable[[bool], bool] = field(default=bool, repr=False, compare=False)
     """Function that, told whether memory ran out in this process, returns whether it did in any
-    process that holds a part of the model. All of them call it after every pass.
-    """
+    process that holds a part of the model. All of them call it after every pass."""
 
     def shrink(self, tokens: int) -> None:
         """Set the budget to half the number of tokens that did not fit."""

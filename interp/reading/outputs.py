@@ -61,10 +61,7 @@ def class_names(model: Model) -> Mapping[int, str]:
 
 
 def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
-    """The indices of an option in the answer logits; None for a causal model.
-
-    A causal model's answer tokens depend on the prompt (`interp.scoring.answer_tokens`).
-    """
+    """An option's indices in the answer logits; None for causal models: they depend on prompts."""
     if model.kind is CLASSIFIER:
         return _classes(model, option)
     if model.kind is TEXT_TO_TEXT:

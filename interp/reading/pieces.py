@@ -48,8 +48,6 @@ def _decode(code: bytes) -> str:
 
 @cache
 def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable Latin-1 bytes map to themselves, and all others from U+0100 on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in printable]
-    table = {chr(byte): byte for byte in printable}
-    return table | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    return {character: byte for byte, character in bytes_to_unicode().items()}

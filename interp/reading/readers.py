@@ -1,8 +1,4 @@
-"""Readers, one per kind of model, which compute the logits of answers from a batch of prompts.
-
-Kinds of models differ in how prompts become batches (`tokens.py`, based on the model's properties)
-and in the forward pass, which only a reader runs.
-"""
+"""Readers, one per kind of model, which compute the logits of answers from a batch of prompts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -41,7 +37,9 @@ class Reader(ABC):
 
     def embed(self, token_ids: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape size"]:
         """The input embeddings of tokens, as the model scales them, without a gradient."""
-        embeddings: Tensor = self._embedding()(token_ids)
+        hf: Any = self.model.hf
+        reads = hf.get_encoder() if self.model.kind is TEXT_TO_TEXT else hf
+        embeddings: Tensor = reads.get_input_embeddings()(token_ids)
         return embeddings.detach()
 
     @abstractmethod
@@ -78,9 +76,6 @@ class Reader(ABC):
         None for an index beyond the tokenizer's tokens.
         """
         return token_texts(self.model.tokenizer, answers)
-
-    def _embedding(self) -> Any:
-        return self.model.hf.get_input_embeddings()
 
     def _run(
         self, batch: Batch, embeddings: Embeddings | None, *, start: int = 0, **inputs: Any
@@ -182,12 +177,11 @@ class CausalReader(Reader):
         If `past` holds the first columns, only later columns are read, returned and added to
         `past`.
         """
-        start = 0 if past is None else past.get_seq_length()
+        cache = empty() if past is None else past
+        start = cache.get_seq_length()
         positions = torch.arange(start, token_ids.shape[1], device=token_ids.device)[None]
         mask = torch.ones_like(token_ids)
-        return self._key_values(
-            token_ids[:, start:], mask, positions, empty() if past is None else past
-        )
+        return self._key_values(token_ids[:, start:], mask, positions, cache)
 
     def read_behind(self, batch: Batch, past: Cache) -> KeyValues:
         """Keys and values of the columns after `past`, as in `read_prefixes`; extends `past`."""
@@ -268,17 +262,10 @@ class TextToTextReader(Reader):
         logits = self._run(prompts, read, decoder_input_ids=written, use_cache=False)
         return wide(logits[:, -tokens.shape[1] :])
 
-    def _embedding(self) -> Any:
-        return self.model.hf.get_encoder().get_input_embeddings()
-
 
 @torch.no_grad()
 def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
-    """Check that a model's logits for a prompt are finite.
-
-    The error names the first weight tensor that is not finite or, if all are, the first module
-    whose output is not.
-    """
+    """Raise a UserError that names the first weight, or else module, of numbers not finite."""
     first: list[str] = []
 
     def note(path: str, module: nn.Module, inputs: Any, output: Any) -> None:

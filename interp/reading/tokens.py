@@ -163,8 +163,7 @@ class Batch:
     """1 on real tokens, 0 on padding."""
     position_ids: Int[Tensor, "batch token"]
     """Positions counted from each prompt's first real token, regardless of padding. Causal models
-    receive these positions; other models number positions themselves.
-    """
+    receive these positions; other models number positions themselves."""
     padding_side: str = field(default="left", kw_only=True)
 
     def unpadded(self, row: int) -> slice:
@@ -195,11 +194,7 @@ def tokenize(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
 
 
 def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPrompt]:
-    """Like `tokenize`, but prompts may be longer than the model's context.
-
-    Raises:
-        UserError: a segment has no tokens, or the tokenizer uses several token types.
-    """
+    """Like `tokenize`, but prompts may be longer than the model's context."""
     if not prompts:
         return []
     chats = [write_chat(prompt, model) for prompt in prompts]
@@ -311,7 +306,6 @@ def batches(
 
 
 def _may_share(model: Model, shorter: int, longer: int, new_tokens: int) -> bool:
-    """Whether prompts of two lengths may share a batch, in which each gets so many new tokens."""
     if shorter == longer:
         return True
     return model.allows_padding and is_long(model, shorter) == is_long(model, longer + new_tokens)
@@ -350,19 +344,15 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
 def token_segments(prompt: TokenizedPrompt) -> list[str]:
     """The segment of each token; "template" outside all segments.
 
-    Raises:
-        UserError: a segment has a reserved name, or has no token of its own.
+    A segment with a reserved name, or without a token of its own, raises a UserError.
     """
     return _innermost(prompt, prompt.segments)
 
 
 def token_roles(prompt: TokenizedPrompt) -> list[str]:
-    """The role of each token or, if it has none, its segment.
+    """The role of each token or, if it has none, its segment; errors are those of `token_segments`.
 
     The token at which the answer is read is "last" or, for a classifier, "pooled".
-
-    Raises:
-        UserError: a segment or role has a reserved name, or has no token of its own.
     """
     return with_answer(prompt, _innermost(prompt, {**prompt.segments, **prompt.roles}))
 
@@ -374,13 +364,7 @@ def with_answer(prompt: TokenizedPrompt, labels: list[str]) -> list[str]:
 
 
 def tokens_of(prompt: TokenizedPrompt, name: str) -> list[int]:
-    """Positions of the tokens in a segment or, failing that, a role; empty if there is neither.
-
-    "all" means the whole prompt.
-
-    Raises:
-        UserError: a segment or role has a reserved name, or has no token of its own.
-    """
+    """Positions of a segment's tokens (`token_segments`) or else a role's; "all": the prompt's."""
     if name == ALL:
         return list(range(len(prompt)))
     segments = token_segments(prompt)

@@ -161,7 +161,7 @@ def test_a_layer_is_run_twice_for_all_circuits_and_only_if_one_has_an_edge_into_
     monkeypatch.setattr(LayerRuns, "_run", counted)
     edges, last = own.graph.edges, own.graph.layers - 1
     lower = edges.clone()
-    lower[own.graph.mlp_reader(last - 1) + 1 : -1] = False
+    lower[own.graph.attention_readers(last - 1).stop + 1 : -1] = False
     straight = torch.zeros_like(edges)
     straight[-1, 0] = True
     own.metrics([edges, lower, straight], tokens=10_000)

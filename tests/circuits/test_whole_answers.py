@@ -108,7 +108,7 @@ def test_any_circuit_is_the_hand_written_model_behind_which_transformers_reads_t
     chance = torch.Generator().manual_seed(0)
     drawn = [edges & (torch.rand(edges.shape, generator=chance) < p) for p in (0.2, 0.5, 0.8)]
     lower = edges.clone()
-    lower[own.graph.mlp_reader(0) + 1 : -1] = False  # layer 1 has its source output
+    lower[own.graph.attention_readers(0).stop + 1 : -1] = False  # layer 1 has its source output
     circuits = [edges, torch.zeros_like(edges), lower, *drawn]
     found = own.metrics(circuits)
     for circuit, metric in zip(circuits, found, strict=True):

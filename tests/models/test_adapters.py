@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from interp.models.adapters import BASE, SETTINGS, WEIGHTS, Base
-from interp.models.checkpoint import folder_checksum
+from interp.models.formats import FOLDER
 from tests.models.conftest import FP8, IDS, configure, in_fp8, load, refused
 from tests.models.conftest import rewrite as rewrite_base
 from tests.support.other_kinds import classifier
@@ -34,7 +34,7 @@ def trained(tmp_path_factory):
             if "lora_B" in name:
                 weight.normal_(std=0.3)
     (folder / "adapter").mkdir()
-    checksum = folder_checksum("base", folder / "base", allow_pickle=False)
+    checksum = FOLDER.checksum("base", folder / "base", allow_pickle=False)
     base = Base(name=str(folder / "base"), checksum=checksum)
     save_adapter(wrapped, folder / "adapter", base)
     return folder
@@ -94,7 +94,7 @@ def test_a_merged_model_answers_as_peft_does_without_merging(trained):
 def test_its_identity_is_that_of_both(trained, adapter):
     model, base = load(trained / "adapter"), load(trained / "base")
     assert model.source["kind"] == "adapter" and model.name == "adapter"
-    assert model.source["base_checksum"] == folder_checksum(
+    assert model.source["base_checksum"] == FOLDER.checksum(
         "base", trained / "base", allow_pickle=False
     )
     assert model.identity != base.identity

@@ -35,12 +35,10 @@ class Attention(AnyModel):
 
 
 class AttentionRollout:
-    """Attention rollout, which gives attention and the residual stream equal weight in each layer.
+    """The last row of the product of all layers' A + I, each row adding up to 1.
 
-    The matrix of a layer is A + I, where A is the mean over heads, with rows scaled to sum to 1.
-
-    Raises:
-        UserError: the model's architecture is not supported, or the model is an encoder.
+    A, the mean of a layer's attention over heads, and the residual stream weigh equally. Encoders
+    raise a UserError.
     """
 
     needs: frozenset[Need] = frozenset({"attention_maps"})
@@ -79,10 +77,7 @@ class ValueWeightedNorm:
 
     A head's contribution is its attention to the token times the token's value, projected into the
     residual stream. It is computed without the norm that some architectures apply to the sum of all
-    contributions.
-
-    Raises:
-        UserError: the model's architecture is not supported, or the model is an encoder.
+    contributions. Encoders raise a UserError.
     """
 
     needs: frozenset[Need] = frozenset({"heads"})

@@ -4,10 +4,7 @@ The methods that score tokens explain how the target differs between the prompt'
 baseline: a donor's embeddings for `integrated_gradients`, and the vocabulary's mean embedding for
 methods whose names begin with `captum:`. (docs/attribution.md explains why the baseline is not
 captum's default of zeros.) A token's score is its attribution summed over the embedding's
-dimensions, in the target's units.
-
-The inputs of a surrogate indicate which segments are kept; the other segments come from donors.
-Surrogates are known to be noisy; they serve as controls.
+dimensions, in the target's units. The inputs of a surrogate indicate which segments are kept.
 """
 
 import warnings
@@ -86,11 +83,7 @@ def _integrated(
 
 
 class DeepLift(_FromMean):
-    """DeepLift (Shrikumar et al. 2017) by the rescale rule, from the mean embedding.
-
-    Raises:
-        UserError: captum has no rule for the model's activation functions.
-    """
+    """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding, or a UserError."""
 
     def __init__(self, model: Model) -> None:
         _check_activations(model)
@@ -134,11 +127,7 @@ class KernelShap:
         self._samples = samples
 
     def attribute(self, explained: Played) -> SegmentScores:
-        """Signed scores in the target's units, close to the exact values of `shapley`.
-
-        Those add up to the difference between the full and the empty coalition; `completeness_gap`
-        is what the sum of these scores exceeds it by.
-        """
+        """Signed scores in the target's units, close to the exact values of `shapley`."""
         game = explained.game
         if len(game.segments) == 1:
             # captum draws only coalitions that are neither empty nor full; one segment allows none.

@@ -34,39 +34,28 @@ class InputGradient(AnyModel):
 
 
 class InputXGradient:
-    """Embedding . d target / d embedding: a token's contribution if the target were linear.
-
-    Raises:
-        UserError: a norm is the only module that reads the embeddings.
-    """
+    """Embedding . d target / d embedding; a UserError if norms alone read the embeddings."""
 
     needs: frozenset[Need] = frozenset({"input_gradient"})
 
     def __init__(self, model: Model) -> None:
-        refuse_normed_embeddings(model)
+        readers = _readers_of_embeddings(model)
+        # In ModernBERT, for instance: embedding . gradient is zero by Euler's theorem, and scores
+        # would reflect only the norm's epsilon.
+        if readers and all("norm" in type(module).__name__.lower() for module in readers):
+            raise UserError(
+                f"the method input_x_gradient is zero for {model.name} by construction: a "
+                f"{type(readers[0]).__name__} normalizes each token's embedding before anything "
+                "else reads it, so the answer does not depend on the embedding's length. Omit the "
+                "method from --methods; input_gradient, frozen_norms and leave_one_out:deletion, "
+                "for instance, support such models"
+            )
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed scores in the target's units."""
         # Products may cancel, so they are summed in fp32, or in fp64 for fp64 models.
         products: Tensor = wide(captured.embeddings) * wide(captured.input_gradient)
         return products.sum(-1)
-
-
-def refuse_normed_embeddings(model: Model) -> None:
-    """Reject a model in which only a norm reads each token's embedding, such as ModernBERT.
-
-    The answer then does not depend on the scale of an embedding, so embedding . gradient is zero by
-    Euler's theorem, and scores would reflect only the norm's epsilon.
-    """
-    readers = _readers_of_embeddings(model)
-    if readers and all("norm" in type(module).__name__.lower() for module in readers):
-        raise UserError(
-            f"the method input_x_gradient is zero for {model.name} by construction: a "
-            f"{type(readers[0]).__name__} normalizes each token's embedding before anything else "
-            "reads it, so the answer does not depend on the embedding's length. Omit the method "
-            "from --methods; input_gradient, frozen_norms and leave_one_out:deletion, for "
-            "instance, support such models"
-        )
 
 
 def _readers_of_embeddings(model: Model) -> list[nn.Module]:
@@ -93,11 +82,7 @@ def _readers_of_embeddings(model: Model) -> list[nn.Module]:
 
 
 class FrozenNorms(InputXGradient):
-    """Embedding . gradient through norms whose denominators are constants.
-
-    Raises:
-        UserError: the model's architecture is not supported.
-    """
+    """Embedding . gradient through norms whose denominators are constants, or a UserError."""
 
     rules = FROZEN_NORMS
 
@@ -106,11 +91,7 @@ class FrozenNorms(InputXGradient):
 
 
 class Gim:
-    """(Embedding - donor's embedding) . gradient by the rules of GIM.
-
-    Raises:
-        UserError: the model's architecture is not supported, or its gates are unknown.
-    """
+    """(Embedding - donor's embedding) . gradient by the rules of GIM, or a UserError."""
 
     needs: frozenset[Need] = frozenset({"donor_products"})
     rules = GIM

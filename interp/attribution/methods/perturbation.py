@@ -76,11 +76,9 @@ class ContextCite:
         from sklearn.preprocessing import StandardScaler
 
         game = explained.game
-        seed, count = explained.seed, self._samples
-        coalitions = drawn_coalitions(seed, len(game.segments), count)
-        masks = np.array(
-            [[c >> player & 1 for player in range(len(game.segments))] for c in coalitions]
-        )
+        players = range(len(game.segments))
+        coalitions = drawn_coalitions(explained.seed, len(players), self._samples)
+        masks = np.array([[c >> player & 1 for player in players] for c in coalitions])
         values = game.values(coalitions)
         if not np.isfinite(values).all():
             return SegmentScores.undefined(game.segments)

@@ -1,37 +1,41 @@
 """Variants of attention: soft caps (Gemma 2), biases by position (T5), and sinks (gpt-oss)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import ModelError
 
 
-def calls_registered(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> bool:
-    """Whether a pass calls the attention function that transformers registers by its name.
-
-    Most families' attention does; Falcon's computes attention by itself.
-    """
-    name, called = hf.config._attn_implementation, list[nn.Module]()
-    if name not in ALL_ATTENTION_FUNCTIONS:
-        return False
+@contextmanager
+def attention_seen(name: str, see: Callable[..., object]) -> Iterator[None]:
+    """Within the block, give `see` all that a registered attention function is called with."""
     original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
 
-    def noted(module: nn.Module, *tensors: Any, **options: Any) -> Any:
-        called.append(module)
-        return original(module, *tensors, **options)
+    def seen(*tensors: Any, **options: Any) -> Any:
+        see(*tensors, **options)
+        return original(*tensors, **options)
 
-    AttentionInterface.register(name, noted)
+    AttentionInterface.register(name, seen)
     try:
-        with torch.no_grad():
-            hf(**inputs)
+        yield
     finally:
         AttentionInterface.register(name, original)
+
+
+def calls_registered(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> bool:
+    """Whether a pass calls the attention that transformers registers; Falcon's does not."""
+    name, called = hf.config._attn_implementation, list[object]()
+    if name not in ALL_ATTENTION_FUNCTIONS:
+        return False
+    with attention_seen(name, lambda *tensors, **_: called.append(tensors[0])), torch.no_grad():
+        hf(**inputs)
     return bool(called)
 
 
@@ -48,12 +52,8 @@ def attention_logits(
 ) -> Logits:
     """Logits from the products of queries and keys, before any mask.
 
-    Args:
-        products: each query times each key.
-        size: size of a head.
-        scaling: the factor of the products; by default, 1 / sqrt(size).
-        softcap: the soft cap c, which turns logits x into c tanh(x / c); None for no cap.
-        position_bias: a bias for each query and key, added to the logits; None for no bias.
+    By default, they are scaled by 1 / sqrt(size of a head). The soft cap c turns logits x into
+    c tanh(x / c); the bias for each query and key is then added.
     """
     logits = products * (size**-0.5 if scaling is None else scaling)
     if softcap is not None:
@@ -64,12 +64,10 @@ def attention_logits(
 def attention_weights(
     logits: Logits, sinks: Float[Tensor, " head"] | None, softmax: Callable[[Logits], Logits]
 ) -> Logits:
-    """Softmax of the logits; the weights sum to less than 1 if sinks receive a share.
+    """Softmax (over the last axis) of the logits, with masks added.
 
-    Args:
-        logits: the logits, with masks added.
-        sinks: one logit per head for a key without a value; None for no sinks.
-        softmax: the softmax over the last axis.
+    The weights sum to less than 1 if sinks, one logit per head for a key without a value, receive
+    a share.
     """
     if sinks is None:
         return softmax(logits)
@@ -79,11 +77,7 @@ def attention_weights(
 
 
 def check_understood(options: Mapping[str, Any]) -> None:
-    """Check the remaining arguments that transformers passes to an attention function.
-
-    Raises:
-        ModelError: one of them holds numbers, so attention depends on more than is known here.
-    """
+    """Raise a ModelError if other arguments of attention, not known here, hold numbers."""
     for name, value in options.items():
         if isinstance(value, Tensor) and value.is_floating_point():
             raise ModelError(

@@ -32,8 +32,7 @@ class Architecture:
     mlp_norm: str | None
     """The module of a layer that reads the residual stream for the MLP: the MLP's norm or, without
     a norm, the MLP itself. None if the layer normalizes the stream itself, which is then not a sum
-    of contributions.
-    """
+    of contributions."""
     mlp_out: str
     """The module of a layer whose output is the MLP's contribution to the residual stream."""
     heads_out: str
@@ -49,8 +48,7 @@ class Architecture:
     """Whether a token attends only to itself and earlier tokens."""
     gates: tuple[str, ...] = ()
     """The modules of a gated MLP that compute its gate and the values that the gate multiplies;
-    empty if the MLP has no gate.
-    """
+    empty if the MLP has no gate."""
     parallel: bool = False
     """Whether attention and MLP read the same residual stream, so that none is between them."""
     residual_scale: Callable[[PreTrainedConfig], float] = settings.residual_scale

@@ -4,41 +4,28 @@ Each folder next to this file is one organism: safetensors, tokenizer, chat temp
 """
 
 import json
-from typing import Any
 
 from interp.models.packaged import ORGANISMS
 
 PREFIX = ORGANISMS.prefix
 """Prefix of the names of packaged organisms."""
 
-organism_folder = ORGANISMS.folder
+organism_folder, organism_card = ORGANISMS.folder, ORGANISMS.card
 
 DEFAULT = "organism/llama-shallow"
 """The model that commands use for the default system if --model is not given."""
 
 
 def organism_names(*systems: str) -> list[str]:
-    """Names of the packaged organisms, with their prefix.
-
-    Args:
-        *systems: systems on whose prompts an organism must have been trained; if empty, all
-            organisms are listed.
-    """
+    """Names of the packaged organisms, with their prefix: all, or those trained on some systems."""
     names = ORGANISMS.names()
-    if not systems:
-        return names
-    return [name for name in names if organism_card(name)["system"] in systems]
+    return [name for name in names if not systems or organism_card(name)["system"] in systems]
 
 
 def organism_layers(name: str) -> int:
     """Number of layers in a packaged organism."""
     config = json.loads((organism_folder(name) / "config.json").read_text(encoding="utf-8"))
     return int(config["num_hidden_layers"])
-
-
-def organism_card(name: str) -> dict[str, Any]:
-    """An organism's card: its recipe, what was planted in it, and how it scored after training."""
-    return ORGANISMS.card(name)
 
 
 def default_organism(system: str) -> str:
