@@ -179,7 +179,6 @@ class Choice:
     kind: str
     """Name of the choice in messages, such as "training task"."""
     group: str
-    """The entry points to choose from."""
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
         """Add the argument for the name of the plugin."""

@@ -166,7 +166,6 @@ class Report:
     paper: str = ""
     """Works to cite along with interp if the report repeats the study of a paper."""
     browser: Browser | None = None
-    """The pairs behind the numbers."""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Values of factors of the pairs behind the numbers, unless a table says otherwise."""
     names: Mapping[str, str] = field(default_factory=dict)

@@ -105,7 +105,6 @@ class Browser:
     """All pairs of a page."""
 
     prompts: pd.DataFrame
-    """The prompts table."""
     answers: pd.DataFrame
     """The answers of all models, as from `interp.results.given.judged_answers`."""
     panels: Panels

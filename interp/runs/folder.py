@@ -312,7 +312,6 @@ class ModelProgress:
 
     model: str
     prompts: int
-    """Number of all prompts."""
     done: int
     """Number of prompts on disk."""
     failed: int
