@@ -13,6 +13,7 @@ from pydantic import InstanceOf, JsonValue
 from interp.console import echo
 from interp.errors import UserError, described, one_line, shortened, unknown
 from interp.jobs import Job, finish_study
+from interp.measurements import specs
 from interp.measurements.activations.show import ActivationVectors
 from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.attribution.show import Attributions
@@ -20,20 +21,6 @@ from interp.measurements.edges.show import EdgeEffects
 from interp.measurements.effects.show import SegmentEffects
 from interp.measurements.lens.show import LensReadings
 from interp.measurements.patching.show import Patches
-from interp.measurements.specs import (
-    Activations,
-    Attribute,
-    Circuits,
-    Edges,
-    Effects,
-    Evaluate,
-    Generate,
-    Lens,
-    Patch,
-    SoftScore,
-    Steer,
-    Thoughts,
-)
 from interp.measurements.steering.show import Steered
 from interp.measurements.thoughts.show import ThoughtEffects
 from interp.measuring.core import bind, collect
@@ -196,12 +183,9 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def call_of(spec: type[Spec], kind: type[_Kind], *, module: str = __name__) -> Callable[..., _Kind]:
-    """The function of a measurement, named and documented like its spec.
+    """The function of a measurement in a module, named and documented like its spec.
 
-    Args:
-        spec: the measurement.
-        kind: the class of the result, as specified in the spec.
-        module: the module that holds the function.
+    `kind` is the class of the result, as specified in the spec.
     """
 
     def call(
@@ -322,20 +306,20 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
     return Training(spec, model, loading).run(kept)
 
 
-evaluate = call_of(Evaluate, Scores)
-soft_score = call_of(SoftScore, Scores)
-attribute = call_of(Attribute, Attributions)
-patch = call_of(Patch, Patches)
-steer = call_of(Steer, Steered)
-edges = call_of(Edges, EdgeEffects)
-effects = call_of(Effects, SegmentEffects)
-generate = call_of(Generate, Completions)
-thoughts = call_of(Thoughts, ThoughtEffects)
-activations = call_of(Activations, ActivationVectors)
-lens = call_of(Lens, LensReadings)
+evaluate = call_of(specs.Evaluate, Scores)
+soft_score = call_of(specs.SoftScore, Scores)
+attribute = call_of(specs.Attribute, Attributions)
+patch = call_of(specs.Patch, Patches)
+steer = call_of(specs.Steer, Steered)
+edges = call_of(specs.Edges, EdgeEffects)
+effects = call_of(specs.Effects, SegmentEffects)
+generate = call_of(specs.Generate, Completions)
+thoughts = call_of(specs.Thoughts, ThoughtEffects)
+activations = call_of(specs.Activations, ActivationVectors)
+lens = call_of(specs.Lens, LensReadings)
 
 
-@api_call(Circuits)
+@api_call(specs.Circuits)
 def find_circuits(
     model: Model,
     prompts: Sequence[Prompt],
@@ -356,7 +340,7 @@ def find_circuits(
 
     _check_model(model)
     _check_prompts(prompts)
-    spec = Circuits(**options)
+    spec = specs.Circuits(**options)
     if spec.edges is not None and effects is not None:
         raise UserError("got both effects and edges; omit one of them")
     if not isinstance(effects, EdgeEffects | None):
@@ -383,15 +367,9 @@ def measured_in_memory(
     *,
     noted: bool = True,
 ) -> _Kind:
-    """Measure one model in memory, and return the result.
+    """Measure one loaded model in memory, and return the result, of the spec's class `kind`.
 
-    Args:
-        kind: the class of the result, as specified in the spec.
-        spec: the measurement.
-        model: a loaded model.
-        prompts: the prompts to measure.
-        batch_tokens: token budget of a batch, including padding.
-        noted: whether to print lines about problems.
+    If `noted`, lines about problems are printed. The token budget of a batch includes padding.
 
     Raises:
         UserError: in the same cases as `evaluate`.
@@ -494,19 +472,15 @@ class _Held(PromptSource):
     prompts: InstanceOf[PromptSet]
 
     def whole(self) -> PromptSet:
-        """The prompts."""
         return self.prompts
 
     def pairs(self, default: int | None) -> int | None:
-        """All pairs."""
         return None
 
     def drawn(self, prompts: PromptSet, default: int | None) -> PromptSet:
-        """The prompts, unchanged."""
         return self.prompts
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The hash of the prompts."""
         return {"prompts": self.prompts.content_hash()}
 
 

@@ -151,13 +151,9 @@ def _tried(model: Model) -> Finding:
 def objections(
     model: Model, sample: Sequence[Prompt], prompts: PromptSet, *, system: str
 ) -> Iterator[Finding]:
-    """What a careful reader would object to in answers of the model.
+    """What a careful reader would object to in the model's answers to a sample of a run's prompts.
 
-    Args:
-        model: the model.
-        sample: the prompts that it answers here; demonstrations are drawn from its whole set.
-        prompts: all prompts of a run.
-        system: their system.
+    Demonstrations are drawn from the sample's whole set.
     """
     facts = {model.name: facts_of(model, sample, Evaluate(), thorough=True)}
     tables = {} if model.chat.thinks else collect(bind(Evaluate(), model), sample)
@@ -221,25 +217,21 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     """Whether tokenizer(text) would write the beginning-of-text token twice."""
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
         return
-    plain = model.tokenizer(first.chat.text)["input_ids"]
+    note, plain = "", model.tokenizer(first.chat.text)["input_ids"]
     begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
     if begins == [True, True]:
         note = "tokenizer(text) would add it to the one in the template; here it occurs once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
         note = "this prompt begins without it, as the template or tokenizer specifies"
-    else:
-        note = ""
     yield Finding("beginning of text", str(model.tokenizer.bos_token), note)
 
 
 def _special(model: Model) -> Iterator[Finding]:
-    pad, end = model.tokenizer.pad_token, model.tokenizer.eos_token
+    note, pad, end = "", model.tokenizer.pad_token, model.tokenizer.eos_token
     if pad is None:
         note = "no padding token; any token is suitable, since padding is masked"
     elif pad == end:
         note = "identical to the end of text; padding is masked by position, not by token"
-    else:
-        note = ""
     yield Finding("padding token", str(pad), note)
 
 

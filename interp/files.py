@@ -95,11 +95,7 @@ def user_cache() -> Path:
 
 
 def check_fits(file: Path) -> None:
-    """Reject a file that is larger than the free memory.
-
-    Raises:
-        UserError: the file is too large, or cannot be examined.
-    """
+    """Reject a file that is larger than the free memory."""
     with reading(file):
         size = file.stat().st_size
     free = psutil.virtual_memory().available
@@ -150,13 +146,7 @@ def make_folder(root: Path, *parts: str) -> Path:
 def write_whole(file: Path, write_to: Callable[[Path], object], *, replacing: bool = True) -> bool:
     """Let `write_to` fill an empty file at an absolute path, then rename that file to `file`.
 
-    Args:
-        file: the file to write.
-        write_to: fills the file at the path that it is given.
-        replacing: whether to replace an existing `file`.
-
-    Returns:
-        Whether `file` was written: False if it exists and is not to be replaced.
+    Returns whether `file` was written: False if it exists and is not to be replaced (`replacing`).
     """
     with writing(file):
         unfinished = unfinished_name(file)
@@ -245,13 +235,8 @@ def locked(folder: Path, name: str, *, shared: bool = False, wait: bool = True) 
     """Hold a lock on a folder while the block runs; yield whether the lock is held.
 
     A lock ends with its process, however the process ends. If the file system has no locks, every
-    request succeeds.
-
-    Args:
-        folder: an existing folder.
-        name: name of the lock.
-        shared: whether others may hold a shared lock at the same time.
-        wait: whether to wait while others hold the lock.
+    request succeeds. Others may hold a shared lock at the same time; without `wait`, a lock that
+    others hold is not waited for.
     """
     file = inside(folder, f".{name}.lock")
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
@@ -336,11 +321,7 @@ def has_ended(space: str, process: int) -> bool:
 
 @contextmanager
 def writing(what: Path) -> Iterator[None]:
-    """Turn an OSError within the block into a UserError with advice.
-
-    Raises:
-        UserError: the file system refused the operation.
-    """
+    """Turn an OSError within the block into a UserError with advice."""
     try:
         yield
     except OSError as error:
@@ -353,11 +334,7 @@ def writing(what: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(what: Path) -> Iterator[None]:
-    """Turn an OSError within the block into a UserError.
-
-    Raises:
-        UserError: the file system refused the operation.
-    """
+    """Turn an OSError within the block into a UserError."""
     try:
         yield
     except OSError as error:
@@ -389,11 +366,7 @@ def checksum(file: Path) -> str:
 
 
 def check_replaceable(page: Path) -> None:
-    """Check that a page overwrites nothing but another page.
-
-    Raises:
-        UserError: the place holds something else.
-    """
+    """Check that a page overwrites nothing but another page."""
     with reading(page):
         if page.is_dir():
             raise UserError(f"{page} is a folder; expected a file, such as {page / 'report.html'}")

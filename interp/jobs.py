@@ -1,10 +1,6 @@
 """Jobs: measurements and their models, from the command line, a YAML file or Python.
 
 A job is data, and is passed to workers in other processes as JSON.
-
-1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` (`results/result.py`) merges the tables of a run and derives the small tables;
-   `finish_study` does so for each run of a study.
 """
 
 import hashlib
@@ -81,11 +77,7 @@ class Job(Options):
 
     @classmethod
     def of_json(cls, text: str) -> "Job":
-        """Read a job that another process wrote as JSON.
-
-        Raises:
-            UserError: the string is not a job.
-        """
+        """Read a job that another process wrote as JSON; a UserError if it is none."""
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
@@ -101,11 +93,8 @@ class Job(Options):
     ) -> tuple[RunPlan, list[Run]]:
         """Measure everything, in this process or by workers that receive the job.
 
-        Args:
-            execution: the folder for results, and the processes that measure.
-            command: the command line, for the record.
-            models: the models, some of which may be loaded; by default, those of the job.
-            prompts: the prompts to measure; by default, those of the job's source.
+        Models, some of which may be loaded, and prompts are by default those of the job; the
+        command line is for the record.
         """
         self._check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
@@ -158,11 +147,9 @@ class Job(Options):
     def found_models(
         self, models: Sequence[Model | ModelChoice] = (), *, folder: Path | None = None
     ) -> dict[str, FoundModel | Model]:
-        """The models by name, found before any long computation begins.
+        """The models by name (by default, those of the job), found before any long computation.
 
-        Args:
-            models: the models, some of which may be loaded; by default, those of the job.
-            folder: a folder for results, in which models keep the names that they have there.
+        Models keep the names that they have in a folder for results.
 
         Raises:
             UserError: a model is named twice, cannot be found or is incomplete, or a server is to

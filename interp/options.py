@@ -1,8 +1,7 @@
 """Options as data: each field of a frozen class defines a flag, a YAML key and an argument.
 
-A field's type and docstring document the option in all three. `interp.cli.fields` derives flags
-from the fields; values also come from YAML (`--config`) or from arguments in Python, and records
-store them as JSON. Flags are strings; only the classes here turn them into values.
+A field's type and docstring document the option in all three (`interp.cli.fields` derives flags);
+records store values as JSON. Flags are strings; only the classes here turn them into values.
 """
 
 import re
@@ -13,16 +12,8 @@ from itertools import chain
 from textwrap import fill
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+import pydantic
 from annotated_types import Ge, Gt, Le
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    JsonValue,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    model_validator,
-)
 from pydantic.fields import FieldInfo
 
 from interp.errors import UserError, described, shortened, unknown
@@ -36,20 +27,20 @@ class OptionError(UserError):
     """An option is unknown, missing, or has an invalid value."""
 
 
-class Options(BaseModel):
+class Options(pydantic.BaseModel):
     """A group of options. Two groups are equal if all their options are.
 
     Raises:
         OptionError: an option is unknown, missing, or has an invalid value.
     """
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
     )
 
-    @model_validator(mode="wrap")
+    @pydantic.model_validator(mode="wrap")
     @classmethod
-    def _read(cls, given: Any, handler: ModelWrapValidatorHandler["Options"]) -> Any:
+    def _read(cls, given: Any, handler: pydantic.ModelWrapValidatorHandler["Options"]) -> Any:
         if isinstance(given, Mapping):
             fields = cls.model_fields
             given = {
@@ -58,10 +49,10 @@ class Options(BaseModel):
             }
         try:
             return handler(given)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             raise OptionError(_explained(cls, error)) from None
 
-    def as_json(self) -> dict[str, JsonValue]:
+    def as_json(self) -> dict[str, pydantic.JsonValue]:
         """Every option with its value in JSON form."""
         return self.model_dump(mode="json")
 
@@ -76,7 +67,7 @@ class FromText:
     """Name of the value in the help."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
+        return pydantic.BeforeValidator(self._value).__get_pydantic_core_schema__(source, handler)
 
     def _value(self, given: Any) -> Any:
         if not isinstance(given, tuple):
@@ -185,7 +176,7 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
     return value
 
 
-def _explained(options: type[Options], error: ValidationError) -> str:
+def _explained(options: type[Options], error: pydantic.ValidationError) -> str:
     """The first problem, on one line that begins with the option's name."""
     problem = error.errors(include_url=False, include_context=True)[0]
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__

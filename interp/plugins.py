@@ -59,11 +59,7 @@ def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
 def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -> Any:
     """Load the object that the entry point with this name refers to.
 
-    Args:
-        group: group of entry points.
-        kind: name of the kind for messages, such as "study".
-        name: name of the entry point.
-        base: the required base class of the object, if any.
+    `kind` is what messages call it, such as "study"; `base` is its required base class, if any.
 
     Raises:
         UserError: no plugin of this name is installed, it cannot be loaded, or it is not a `base`.
@@ -80,11 +76,7 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
 
 
 def loaded(point: EntryPoint) -> Any:
-    """The object to which an entry point refers.
-
-    Raises:
-        UserError: the object cannot be imported.
-    """
+    """The object to which an entry point refers; a UserError if it cannot be imported."""
     try:
         return point.load()
     except UserError:  # such as a missing extra

@@ -24,14 +24,9 @@ TEXTS, INTEGERS, NUMBERS, VECTOR = map(pa.list_, (TEXT, INTEGER, NUMBER, pa.floa
 
 
 def column(name: str, type_: pa.DataType, text: str, unit: str = "", *, sign: str = "") -> pa.Field:
-    """A column with its description.
+    """A column with a short description of its values, and of the cases in which they are null.
 
-    Args:
-        name: name of the column.
-        type_: type of its values.
-        text: short description of the values, and of the cases in which they are null.
-        unit: unit of the numbers, required for numeric columns.
-        sign: what a positive number means, if numbers may be negative.
+    Numeric columns have a unit and, if numbers may be negative, a sign: what positive ones mean.
     """
     notes = {"description": text, "unit": unit, "sign": sign}
     return pa.field(name, type_, metadata={key: value for key, value in notes.items() if value})
@@ -630,10 +625,7 @@ ACTIVATIONS = table(
 
 
 def activations_index(factors: Iterable[str]) -> pa.Schema:
-    """The columns of the index of activations, with their descriptions.
-
-    A factor with the name of another column is omitted.
-    """
+    """The columns of the index of activations, without factors that have another column's name."""
     index = ACTIVATIONS.remove(ACTIVATIONS.get_field_index(FACTOR))
     for name in factors:
         if name not in index.names:

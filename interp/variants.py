@@ -9,6 +9,7 @@ options is another method there.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,8 +184,6 @@ def _typed(declared: type[Options], option: str, text: str) -> Any:
     if takes(field.annotation, bool):
         return {"true": True, "false": False}.get(text, text)
     if takes(field.annotation, float):
-        try:
+        with suppress(ValueError):
             return texts.number(text)
-        except ValueError:
-            return text
     return text

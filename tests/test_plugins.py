@@ -42,7 +42,7 @@ def installed(monkeypatch):
             monkeypatch.setattr(module, "plugins", found)
         for place in ("prompts.systems", "runs.options", "measurements.specs"):
             monkeypatch.setattr(f"interp.{place}.plugins", found)
-        monkeypatch.setattr("interp.cli.choice.plugins", found)
+        monkeypatch.setattr("interp.cli.fields.plugins", found)
 
     return install
 

@@ -129,10 +129,7 @@ def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_answer(answers: pd.DataFrame) -> pd.Series:
-    """By model, the share of prompts whose most probable token is not an answer option.
-
-    Prompts with an error are not counted.
-    """
+    """By model, the share of prompts without errors whose most probable token is not an option."""
     none = (answers["answer"] == "") & (answers["error"] == "")
     return none.groupby(answers["model"], sort=False).mean()
 

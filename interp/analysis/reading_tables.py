@@ -44,6 +44,8 @@ FEW_SIDES = 3
 
 _ENDS = ("low", "high")
 _mean_over_units = partial(mean_concordance, cluster="unit", weight="weight")
+mean_over = partial(cluster_mean, value="over", cluster="unit", weight="weight")
+"""The mean of the column over, with its test."""
 
 
 class Sample:
@@ -269,11 +271,6 @@ def share_of(rows: pd.DataFrame, cluster: str | None, name: str, ends: str = "")
     table = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
     names = {"share": name, "low": f"{ends}low", "high": f"{ends}high", "note": "note"}
     return {names[of]: value for of, value in table.iloc[0].items() if of in names}
-
-
-def mean_over(rows: pd.DataFrame) -> ClusterMean:
-    """The mean of the column over, with its test (`cluster_mean`)."""
-    return cluster_mean(rows, value="over", cluster="unit", weight="weight")
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

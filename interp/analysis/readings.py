@@ -48,10 +48,7 @@ def scored_options(
 
 
 def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
-    """The option of the most probable token: credit (1 if correct, else 0), tied, outside.
-
-    Prompts that were not judged are left out.
-    """
+    """The option of the most probable token for judged prompts: credit (1 or 0), tied, outside."""
     judged = answers[answers["correct"].notna()].set_index("prompt_id")
     return pd.DataFrame(
         {
@@ -62,15 +59,15 @@ def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> pd.DataFrame:
+def chosen_by(scored: pd.DataFrame, score: pd.Series) -> pd.DataFrame:
     """The option with the highest score: credit, from 0 to 1, tied and chosen, by prompt_id.
 
     `chosen` holds the name of the option, or of all tied ones. Prompts with an undefined score have
-    no credit (NaN); scores that differ by at most `same` are equal.
+    no credit (NaN); scores that differ by at most `SAME` are equal.
     """
     prompt = scored["prompt_id"].to_numpy()
     known = score.notna().groupby(prompt).transform("all")
-    best = known & (score >= score.groupby(prompt).transform("max") - same)
+    best = known & (score >= score.groupby(prompt).transform("max") - SAME)
     counts = best.groupby(prompt).sum()
     hits = (best & scored["right"]).groupby(prompt).sum()
     names = scored.loc[best].groupby("prompt_id")["option"].agg("|".join)
@@ -85,7 +82,7 @@ def forced_choice(scored: pd.DataFrame) -> pd.DataFrame:
     small to be stored, and which take the lengths of whole texts into account if those are divided
     by their length.
     """
-    return chosen_by(scored, logs(scored["relative_probability"]), same=SAME)
+    return chosen_by(scored, logs(scored["relative_probability"]))
 
 
 def median_choice(scored: pd.DataFrame) -> pd.DataFrame:
@@ -96,13 +93,12 @@ def median_choice(scored: pd.DataFrame) -> pd.DataFrame:
     them, the prompt has no credit. It is right to subtract it if every option is correct equally
     often: two options then each win half of the prompts.
     """
-    options = scored.groupby(["phrasing", "option"], sort=False)
     medians = pd.Series(np.nan, scored.index)
-    for _, rows in options:
+    for _, rows in scored.groupby(["phrasing", "option"], sort=False):
         medians[rows.index] = left_out_medians(
             rows["log_odds"].to_numpy(dtype=float), pd.factorize(rows["unit"])[0]
         )
-    return chosen_by(scored, scored["log_odds"] - medians, same=SAME)
+    return chosen_by(scored, scored["log_odds"] - medians)
 
 
 def left_out_medians(
@@ -130,8 +126,7 @@ def content_free_choice(scored: pd.DataFrame, prior: pd.Series) -> pd.DataFrame:
     This is the diagonal W of Zhao et al. (2021, Calibrate Before Use, Section 5). `prior` is each
     row's mean share in content-free prompts; NaN if there are none.
     """
-    gain = logs(scored["relative_probability"]) - logs(prior)
-    return chosen_by(scored, gain, same=SAME)
+    return chosen_by(scored, logs(scored["relative_probability"]) - logs(prior))
 
 
 def _log_odds(rows: pd.DataFrame) -> pd.Series:

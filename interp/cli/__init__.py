@@ -24,7 +24,7 @@ from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins
 
 COMMANDS = {
     "attribute": "interp.measurements.specs:Attribute",
-    "evaluate": "interp.cli.evaluate:EVALUATE",
+    "evaluate": "interp.cli.measure:EVALUATE",
     "generate": "interp.measurements.specs:Generate",
     "patch": "interp.measurements.specs:Patch",
     "edges": "interp.measurements.specs:Edges",
@@ -47,8 +47,8 @@ COMMANDS = {
     "tables": "interp.cli.listings:TablesCommand",
     "models": "interp.cli.listings:ModelsCommand",
     "help": "interp.cli.listings:HelpCommand",
-    "scan": "interp.cli.scan",
-    "doctor": "interp.cli.doctor",
+    "scan": "interp.cli.look:ScanCommand",
+    "doctor": "interp.cli.look:DoctorCommand",
     "completion": "interp.cli.listings:CompletionCommand",
     "work": "interp.cli.work:WorkCommand",
 }
@@ -168,10 +168,7 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """The command that the arguments name, and its options, including `command_line`.
-
-    Without arguments, the program prints the help and ends.
-    """
+    """The command that the arguments (by default --help) name, and its options and command_line."""
     parser, known = build(arguments)
     parsed = parser.parse_args(arguments or ["--help"])
     parsed.command_line = shlex.join(["interp", *arguments])
@@ -183,10 +180,7 @@ def build(
 ) -> tuple[Parser, dict[str, Command]]:
     """The parser of all commands, and the commands by name.
 
-    Args:
-        arguments: the command line.
-        configured: the commands whose options are added; by default only those among the arguments,
-            because adding the options of all commands is slow.
+    Adding options is slow, so by default only commands among the arguments are `configured`.
     """
     parser = Parser(prog=program())
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")

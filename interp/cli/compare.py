@@ -50,25 +50,22 @@ class CompareCommand(OptionsCommand, Comparing):
                 if len({run.record.run.seed for run, _ in found}) > 1:
                     _print_seeds(found, self.model)
                     return
-        self._compare_logs()
-
-    def _compare_logs(self) -> None:
         from interp.comparing.differences import compared
         from interp.files import check_replaceable
         from interp.report.console import print_cautions, print_sentences, print_table
 
         if self.out is not None:
             check_replaceable(self.out)
-        found = compared(self.logs, self)
-        print_cautions(found.said)
-        for title, table in found.differences.item.shown:
+        result = compared(self.logs, self)
+        print_cautions(result.said)
+        for title, table in result.differences.item.shown:
             print_table(table, title=title)
-        print_sentences(found.sentences())
+        print_sentences(result.sentences())
         if self.out is not None:
             from interp.comparing.result import Comparison  # importing these is slow
             from interp.report.write import write_page
 
-            echo(f"page written to {write_page(Comparison(found).report(), self.out)}")
+            echo(f"page written to {write_page(Comparison(result).report(), self.out)}")
 
 
 def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]) -> None:

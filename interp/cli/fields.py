@@ -7,6 +7,8 @@ missing values come from a YAML file or from the options' own defaults.
 import argparse
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -16,6 +18,7 @@ from interp import texts
 from interp.cli.parser import Parser
 from interp.errors import UserError, unknown
 from interp.options import Flag, FromText, Options, flag, is_tuple, marks, takes
+from interp.plugins import load_plugin, plugins
 
 Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=True)]
 """The folder that a command inspects."""
@@ -68,7 +71,7 @@ def configuration(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_options(
-    parser: argparse._ActionsContainer, options: type[Options], *, without: Sequence[str] = ()
+    parser: argparse._ActionsContainer, options: type[Options], *, without: Collection[str] = ()
 ) -> None:
     """Add a flag for each option."""
     for name, field in options.model_fields.items():
@@ -118,12 +121,8 @@ def options_in(
 ) -> dict[str, Any]:
     """The contents of a configuration file, by the Python names of the options.
 
-    Args:
-        arguments: the command line, which may name a file that sets options by their names or
-            flags.
-        kinds: the options of the command.
-        others: names in the file that other code reads, such as the name of a study.
-        without: options for which the command has no flag.
+    The file, which the command line may name, sets options by their names or flags. `others` are
+    names that other code reads, such as the name of a study; those in `without` have no flags.
 
     Raises:
         UserError: the file sets an unknown option, or one option under two names.
@@ -169,3 +168,53 @@ def _help(field: FieldInfo) -> str:
         value = field.default
         text += f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
     return text.replace("%", "%%")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among plugins, such as studies, on the command line or in the configuration file."""
+
+    key: str
+    """Name of the choice among the arguments and in the configuration file, such as "study"."""
+    kind: str
+    """Name of the choice in messages, such as "training task"."""
+    group: str
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add the argument for the name of the plugin."""
+        names = tuple(plugins(self.group))
+        help_ = f"{', '.join(names)}; may be set in a configuration file"
+        metavar = self.key.upper()
+        parser.add_argument(self.key, nargs="?", choices=names, metavar=metavar, help=help_)
+
+    def options(self, parser: Parser) -> type[Options]:
+        """The options of the plugin named on the command line; empty if no plugin is named.
+
+        A configuration file read here remains available to `configuration`.
+        """
+        names = plugins(self.group)
+        first = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+        first.add_argument("--config")
+        # Until the flags are known, the value of a flag cannot be told from a plugin's name.
+        name = next((word for word in parser.given if word in names), None)
+        with suppress(argparse.ArgumentError, UserError):
+            arguments = first.parse_known_args(parser.given)[0]
+            arguments.configured = configuration(arguments)
+            parser.set_defaults(configured=arguments.configured)
+            name = self.name(argparse.Namespace(**{self.key: name}, **vars(arguments)))
+        if name not in names:
+            return Options
+        options: type[Options] = load_plugin(self.group, self.kind, name)
+        return options
+
+    def name(self, arguments: argparse.Namespace) -> str:
+        """The name of the plugin.
+
+        Raises:
+            UserError: no plugin is named.
+        """
+        name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
+        if not isinstance(name, str):
+            known = ", ".join(plugins(self.group))
+            raise UserError(f"got no {self.key}; expected one of {known}")
+        return name

@@ -199,11 +199,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def holder(folder: Path) -> "StudyFolder | RunFolder":
-    """The study in a folder or, if it holds no study, the run in it.
-
-    Raises:
-        UserError: the folder holds neither.
-    """
+    """The study in a folder or, without one, the run in it; a UserError if it holds neither."""
     from interp.studies.folder import runs_in, study_in
 
     return study_in(folder) or next(iter(runs_in(folder).values()))

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from shlex import quote
 from typing import Annotated, Literal
 
@@ -13,7 +12,7 @@ from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.files import remove_own
 from interp.models.published import PUBLISHED
-from interp.options import Flag, Options, accepted
+from interp.options import Flag, accepted
 from interp.variants import written
 
 INTRODUCTION = """\
@@ -60,21 +59,14 @@ def _described(method: Method) -> str:
         "sign": method.sign,
         "cost": method.cost,
         **({"scores add up": method.complete} if method.complete else {}),
-        **dict(_options(method.options)),
     }
+    for name, field in method.options.model_fields.items():
+        meaning = " ".join((field.description or "").split())
+        default_value = written(field.default)
+        lines[f"option `{name}`"] = f"{accepted(field)} (default: {default_value}): {meaning}"
     summary = f"{method.summary[:1].upper()}{method.summary[1:]}."
     items = [f"- {label}: {text}" for label, text in lines.items()]
     return "\n".join([f"## {method.name}{default}", "", summary, "", *items]) + "\n"
-
-
-def _options(declared: type[Options]) -> Iterator[tuple[str, str]]:
-    """Each option of a method, and its type, default and meaning."""
-    for name, field in declared.model_fields.items():
-        meaning = " ".join((field.description or "").split())
-        yield (
-            f"option `{name}`",
-            f"{accepted(field)} (default: {written(field.default)}): {meaning}",
-        )
 
 
 class TablesCommand(OptionsCommand):
@@ -142,7 +134,11 @@ class ModelsCommand(OptionsCommand):
             listed[f"Packaged organisms for {trained}: planted | measured"] = rows
         title = "Packaged grafts, adapters for --base: planted | measured"
         listed[title] = [_graft_row(name) for name in GRAFTS.names()]
-        listed[_PUBLISHED] = [_published_row(name) for name in PUBLISHED]
+        title = (
+            "Published models that make real MODEL=NAME downloads in a clone (memory and processor "
+            "time of evaluate --limit 24 in float32; -: not measured)"
+        )
+        listed[title] = [_published_row(name) for name in PUBLISHED]
         for title, rows in listed.items():
             print_table({name: [row[name] for row in rows] for name in rows[0]}, title=title)
         for name, own in PUBLISHED.items():
@@ -150,14 +146,7 @@ class ModelsCommand(OptionsCommand):
             sys.stdout.write(f"{name} is {own.name}{here}\n")
 
 
-_PUBLISHED = (
-    "Published models that make real MODEL=NAME downloads in a clone (memory and processor time of "
-    "evaluate --limit 24 in float32; -: not measured)"
-)
-
-
 def _published_row(name: str) -> dict[str, object]:
-    """A published model, what it takes, and whether it is here."""
     own = PUBLISHED[name]
     return {
         "name": name,

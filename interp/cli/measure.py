@@ -5,16 +5,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from interp.cli.fields import Configuration, add_options, given, options_in
+from interp.cli.fields import Configuration, add_options, flag_of, given, options_in
 from interp.cli.parser import Parser, program
 from interp.console import echo
-from interp.measurements.specs import Circuits, Edges
+from interp.errors import UserError
+from interp.measurements.specs import Circuits, Edges, Evaluate, Stored
 from interp.measuring.spec import Spec
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
 from interp.options import Flag, FromText, Options
 from interp.prompts.source import PromptSource
 from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.stored.text_file import TextFile, text_file
 
 if TYPE_CHECKING:
     from interp.jobs import Job
@@ -147,10 +149,7 @@ def add_measuring_options(
 ) -> None:
     """The flags of a measurement command: its options, and those of prompts, models and runs.
 
-    Args:
-        parser: the command's parser.
-        options: options of the measurement.
-        without: prompt options that the command does not offer.
+    `without` names options of prompts that the command does not offer.
     """
     add_options(parser, Configuration)
     models = parser.add_argument_group("models")
@@ -180,3 +179,58 @@ def job_of(
 
     job = Job(what=what, models=models.models, prompts=source, loading=loading, computing=computing)
     return job, execution
+
+
+class StoredAnswers(Options):
+    """The option of `evaluate` that judges stored texts instead of asking a model."""
+
+    answers_from: tuple[Annotated[TextFile, FromText(text_file, "[NAME=]FILE")], ...] = ()
+    """judge the texts in these files instead, without a model: batch output of vLLM, of
+    OpenAI-like servers, Anthropic or Gemini, vLLM's RequestOutput as JSONL, Inspect logs, lm-eval
+    samples, or a table (prompt, text, draw, thought, answer, model). NAME names the model if a file
+    does not
+    """
+
+
+_OF_MODELS = (Models, Loading, Evaluate, ComputeOptions, ExecutionOptions)
+"""Options that concern models and workers, apart from out and fail_on_error."""
+
+
+class EvaluateCommand(MeasureCommand):
+    """`evaluate`, which reads answers from a model or, with --answers-from, from files."""
+
+    def configure(self, parser: Parser) -> None:
+        """Add the options of the command."""
+        super().configure(parser)
+        add_options(parser.add_argument_group("stored texts"), StoredAnswers)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Measure models, or judge stored texts; write the small tables, and print them."""
+        config = options_in(arguments, [*_OF_MODELS, PromptSource, StoredAnswers])
+        files = StoredAnswers(**given(arguments, StoredAnswers, config)).answers_from
+        if not files:
+            super().run(arguments)
+            return
+        for kind in _OF_MODELS:
+            for name in given(arguments, kind, config):
+                if name not in ("out", "fail_on_error"):
+                    raise UserError(
+                        f"got both --answers-from and {flag_of(kind, name)}, but texts are judged "
+                        f"without a model; omit {flag_of(kind, name)}"
+                    )
+        source = PromptSource(**given(arguments, PromptSource, config))
+        computing = ComputeOptions(**given(arguments, ComputeOptions, config))
+        execution = ExecutionOptions(**given(arguments, ExecutionOptions, config))
+        from interp.measurements.answers.stored import judge_files
+
+        folder = judge_files(
+            files,
+            source,
+            out=execution.out,
+            fail_on_error=computing.fail_on_error,
+            command=arguments.command_line,
+        )
+        finish_and_print(folder, Stored)
+
+
+EVALUATE = EvaluateCommand(Evaluate)

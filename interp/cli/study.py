@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
-from interp.cli.choice import Choice
-from interp.cli.fields import Folder, OptionsCommand
+from interp.cli.fields import Choice, Folder, OptionsCommand
 from interp.cli.measure import add_measuring_options, job_of
 from interp.cli.parser import Parser
 from interp.console import counted, echo
-from interp.options import FromText, Options
+from interp.options import FromText
 from interp.plugins import STUDIES
 
 if TYPE_CHECKING:
     from interp.report.page import Report as Page
-    from interp.studies.study import Study
 
 STUDY = Choice("study", "study", STUDIES)
 
@@ -36,17 +34,31 @@ class StudyCommand:
         """Add the command's options, including those of the study."""
         from interp.studies.study import find_study
 
-        if self._study:
-            _add_study_options(parser, find_study(self._study))
-        else:
+        if not self._study:
             STUDY.add_to(parser)
-            _add_study_options(parser, STUDY.options(parser))
+        study = find_study(self._study) if self._study else STUDY.options(parser)
+        # The name of the study may not be known yet.
+        without = () if getattr(study, "any_system", False) else ("system",)
+        add_measuring_options(parser, study, without=without)
 
     def run(self, arguments: argparse.Namespace) -> None:
-        """Run the command."""
+        """Run a study, write its report, and print its answer if it has one."""
+        from interp.jobs import finish_study
+        from interp.report.console import print_cautions, print_sentences
         from interp.studies.study import find_study
 
-        _run_study(arguments, find_study(self._study or STUDY.name(arguments)))
+        study = find_study(self._study or STUDY.name(arguments))
+        job, execution = job_of(arguments, study)
+        pairs = job.prompts.pairs(study.default_limit)
+        taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
+        echo(f"{study.name}: {taken}")
+        plan, runs = job.run(execution, command=arguments.command_line)
+        echo("everything is measured; writing the tables and the report")
+        finish_study(plan, runs)
+        report = _write(plan.folder)
+        if report.glance is not None:
+            print_cautions(own.said for own in report.glance.cautions)
+            print_sentences(report.glance.sentences)
 
 
 RUN = StudyCommand(
@@ -66,30 +78,6 @@ FAITHFULNESS = StudyCommand(
     ),
     "faithfulness",
 )
-
-
-def _add_study_options(parser: Parser, study: type[Options]) -> None:
-    # The name of the study may not be known yet.
-    without = () if getattr(study, "any_system", False) else ("system",)
-    add_measuring_options(parser, study, without=without)
-
-
-def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
-    """Run a study, write its report, and print its answer if it has one."""
-    from interp.jobs import finish_study
-    from interp.report.console import print_cautions, print_sentences
-
-    job, execution = job_of(arguments, study)
-    pairs = job.prompts.pairs(study.default_limit)
-    taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
-    echo(f"{study.name}: {taken}")
-    plan, runs = job.run(execution, command=arguments.command_line)
-    echo("everything is measured; writing the tables and the report")
-    finish_study(plan, runs)
-    report = _write(plan.folder)
-    if report.glance is not None:
-        print_cautions(own.said for own in report.glance.cautions)
-        print_sentences(report.glance.sentences)
 
 
 class ReportCommand(OptionsCommand):

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Annotated, Any
 
-from interp.cli.choice import Choice
-from interp.cli.fields import Configuration, add_options, given, options_in
+from interp.cli.fields import Choice, Configuration, add_options, given, options_in
 from interp.cli.parser import Parser
 from interp.console import echo
 from interp.models.loading import Loading

@@ -84,14 +84,9 @@ def server(
 ) -> http.server.ThreadingHTTPServer:
     """A server of a report's files, and of nothing else, on the loopback address.
 
-    Each request must name the secret, which other users of the machine do not know, and come from
-    a page of this server or from no page.
-
-    Args:
-        folder: the folder of the report.
-        files: the files to serve, by path within the folder.
-        port: the port; 0 is any free one.
-        secret: the first part of all paths.
+    Each request must name the secret, the first part of all paths, which other users of the machine
+    do not know, and come from a page of this server or from no page. Files are named by their paths
+    within the folder; port 0 is any free one.
 
     Raises:
         UserError: the port cannot be used.

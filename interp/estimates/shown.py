@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import NOTHING, Caution
-from interp.analysis.cautions.sample import reach_cautions
+from interp.analysis.cautions.collected import reach_cautions
 from interp.estimates.compute import CLUSTER, WHY, estimate, values
 from interp.estimates.declared import Largest, Mean, Table
 from interp.report.formatting import segment_label

@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.analysis.cautions.answers import FORCED
 from interp.analysis.cautions.caution import Caution
-from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
+from interp.analysis.cautions.models import GAP_COLUMNS, adds_up, completeness_table
 from interp.analysis.reading_tables import Sample
 from interp.analysis.told_apart import alone_cautions
 from interp.attribution.registry import DEFAULT_METHODS

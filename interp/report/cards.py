@@ -33,10 +33,7 @@ def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | R
 
 
 def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[str, object]]:
-    """One row for each value, with its name; nested values are named by their paths.
-
-    Tables, which are lists of mappings, are omitted.
-    """
+    """One row for each value but tables, with its name; nested values are named by their paths."""
     for key, value in values.items():
         name = f"{within}{key.replace('_', ' ')}"
         if isinstance(value, Mapping):

@@ -12,13 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from interp.errors import printable, visible
-from interp.report.formatting import (
-    FIGURES,
-    holds_p_values,
-    p_text,
-    with_counts,
-    without_minus_zero,
-)
+from interp.report import formatting
 
 Texts = dict[str, list[str]]
 """The cells of each column, as text."""
@@ -125,7 +119,7 @@ def _parts(texts: Texts, names: Sequence[str], width: int) -> Iterator[list[str]
 
 
 def _figures(texts: Sequence[str]) -> bool:
-    return all(re.match(FIGURES, text.removeprefix("< ")) for text in texts)
+    return all(re.match(formatting.FIGURES, text.removeprefix("< ")) for text in texts)
 
 
 def _width(name: str, texts: Sequence[str]) -> int:
@@ -150,11 +144,11 @@ def _table(texts: Texts) -> Table:
 
 
 def _texts(name: str, values: Iterable[object]) -> list[str]:
-    number = p_text if holds_p_values(name) else "{:.3f}".format
-    return [_cell(value, number) for value in with_counts(values)]
+    number = formatting.p_text if formatting.holds_p_values(name) else "{:.3f}".format
+    return [_cell(value, number) for value in formatting.with_counts(values)]
 
 
 def _cell(value: object, number: Callable[[float], str]) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else without_minus_zero(number(value))
+        return "" if math.isnan(value) else formatting.without_minus_zero(number(value))
     return f"{value:,}" if isinstance(value, int) else printable(visible(str(value)))

@@ -1,7 +1,4 @@
-"""The first screen of a page: headline numbers for each model, a figure, and quotable sentences.
-
-`glance` makes the first screen of every page, so the pages of studies and single runs begin alike.
-"""
+"""The first screen of every page: headline numbers for each model, a figure, quotable sentences."""
 
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -15,14 +12,7 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import Caution, void_models
 from interp.models.packaged import GRAFTS, ORGANISMS
-from interp.report.page import (
-    MOST_SENTENCES,
-    MOST_WORDS,
-    FigureItem,
-    Glance,
-    PictureItem,
-    TableItem,
-)
+from interp.report import page
 from interp.statistics.clusters import FEWEST
 
 if TYPE_CHECKING:
@@ -49,9 +39,9 @@ class Opening:
     """The differences of two models' headline numbers, the first minus the second, by number."""
     extent: str = ""
     """How much was measured, after the measurement's question."""
-    picture: PictureItem | None = None
+    picture: page.PictureItem | None = None
     """The picture that the measurement is known for."""
-    figure: FigureItem | None = None
+    figure: page.FigureItem | None = None
     """The figure with the main result; if None, the headline numbers are drawn."""
 
 
@@ -89,7 +79,9 @@ def headline(
     words = {name: table.get(name, pd.Series("", table.index)) for name in ("label", "note")}
     clusters = table.get("clusters", rows["n"]).fillna(0)
     unsaid = _without(rows) & rows["value"].notna() & (words["note"] == "")
-    words["note"] = words["note"].mask(unsaid, clusters.map(_why_bare))
+    few = f"fewer than {FEWEST} clusters"
+    why = clusters.map(lambda own: few if own < FEWEST else "clusters that do not differ")
+    words["note"] = words["note"].mask(unsaid, why)
     return rows.assign(number=number, unit=unit, **words)[COLUMNS].fillna({"n": 0})
 
 
@@ -98,31 +90,31 @@ def glance(
     numbers: pd.DataFrame,
     sentences: Sequence[str],
     *,
-    picture: PictureItem | None = None,
-    figure: FigureItem | None = None,
+    picture: page.PictureItem | None = None,
+    figure: page.FigureItem | None = None,
     drawn: Sequence[str] | None = None,
     cautions: Sequence[Caution] = (),
-) -> Glance:
+) -> page.Glance:
     """The first screen of a page.
 
     There are three to five headline numbers (`headline`) and at most five sentences, each of at
     most 25 words with its n. Without a figure, one shows the numbers (those in `drawn`, which must
     share one scale) with their intervals, unless a picture already shows the only model.
     """
-    items: list[TableItem | FigureItem | PictureItem] = []
+    items: list[page.TableItem | page.FigureItem | page.PictureItem] = []
     if len(numbers):
         wide = _wide(numbers)
         note = " ".join(filter(None, [_brackets(numbers), _why_blank(numbers)]))
-        table = TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
+        table = page.TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
         told = picture is not None and numbers["model"].nunique() == 1
         if figure is None and len(shown) and not told:
             note = f"{dots_with(shown)}; the table names the units that n counts."
-            figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
+            figure = page.FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     items += [item for item in (picture, figure) if item is not None]
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
-    return Glance(question, tuple(sentences), tuple(items), legend, tuple(cautions))
+    return page.Glance(question, tuple(sentences), tuple(items), legend, tuple(cautions))
 
 
 def quotable(
@@ -148,7 +140,7 @@ def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:
     names = numbers["number"].unique()
     lost = every["value"].notna().groupby(every["number"]).any()
     there = numbers["value"].notna().groupby(numbers["number"]).any()
-    return [str(name) for name in names if there[name] or not lost[name]][:MOST_SENTENCES]
+    return [str(name) for name in names if there[name] or not lost[name]][: page.MOST_SENTENCES]
 
 
 def organisms(models: Sequence[str]) -> str:
@@ -188,7 +180,8 @@ def extremes(
         return f"{_begin(number)} could not be computed for any model; n = {most:,}."
     n = n_units(int(rows["n"].min()), int(rows["n"].max()), rows["unit"].iloc[0])
     if (rows["label"] != "").any():  # such as the place of an effect
-        return f"{_begin(number)}{_labeled(rows, MOST_WORDS - len(f'{number} {n}'.split()))}; {n}."
+        most = page.MOST_WORDS - len(f"{number} {n}".split())
+        return f"{_begin(number)}{_labeled(rows, most)}; {n}."
     value = rows["value"].to_numpy(dtype=float)
     if len(rows) == 1:
         told = _of_model(rows)
@@ -307,11 +300,6 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
 
 _NOT_MEASURED = "not measured"
 """Why a number without a note of its own may be missing."""
-
-
-def _why_bare(clusters: float) -> str:
-    """Why a number that is tested by clusters has no interval, given the number of clusters."""
-    return f"fewer than {FEWEST} clusters" if clusters < FEWEST else "clusters that do not differ"
 
 
 _KINDS_OF_NOTES = re.compile("^(not tested|no interval|interval undefined): ")

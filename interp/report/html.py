@@ -65,10 +65,7 @@ class Column:
 
 
 def column(values: pd.Series) -> Column:
-    """A column as text, with three decimals, separated thousands and small p-values as "< 0.0001".
-
-    Missing values are blank.
-    """
+    """A column as text, such as 0.123, 1,234 or, of p-values, "< 0.0001"; blank if missing."""
     name = str(values.name)
     values = values.infer_objects()
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):

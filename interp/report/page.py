@@ -45,7 +45,6 @@ class TableItem:
     """Whether the page folds the table, such as one whose numbers a figure shows; it always folds
     long tables.
     """
-
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Values of factors that all pairs behind the numbers have."""
     no_pairs: str = ""
@@ -85,9 +84,8 @@ class FigureItem:
     files.
     """
     pairs: Mapping[str, str] = field(default_factory=dict)
-    """Values of factors that all pairs behind the numbers have."""
     no_pairs: str = ""
-    """Why no pairs of the page are behind the numbers, if none are."""
+    """As `pairs` and `no_pairs` of a `TableItem`."""
 
 
 @dataclass(frozen=True)
@@ -165,11 +163,9 @@ class Report:
     problems: tuple[str, ...] = ()
     """Missing parts, such as unfinished shards; shown before everything else."""
     glance: Glance | None = None
-    """The first screen."""
     paper: str = ""
     """Works to cite along with interp if the report repeats the study of a paper."""
     browser: Browser | None = None
-    """The pairs behind the numbers."""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Values of factors of the pairs behind the numbers, unless a table says otherwise."""
     names: Mapping[str, str] = field(default_factory=dict)

@@ -105,7 +105,6 @@ class Browser:
     """All pairs of a page."""
 
     prompts: pd.DataFrame
-    """The prompts table."""
     answers: pd.DataFrame
     """The answers of all models, as from `interp.results.given.judged_answers`."""
     panels: Panels
@@ -127,46 +126,32 @@ class Browser:
         )
 
 
-_KINDS: Mapping[type[Panel], str] = {Shaded: "shaded", Bars: "bars", Grid: "grid", Table: "table"}
-
-
 def panel_data(panel: Panel) -> dict[str, Any]:
     """A panel as JSON data; numbers have four significant digits, and missing ones are None."""
     data: dict[str, Any] = {
-        "kind": _KINDS[type(panel)],
+        "kind": type(panel).__name__.lower(),
         "title": panel.title,
         "of": {name: str(value) for name, value in panel.of.items()},
         "note": " ".join(panel.note.split()),
     }
     if isinstance(panel, Shaded):
         data["texts"] = [
-            {
-                "name": text.name,
-                "pieces": list(text.pieces),
-                "values": rounded(text.values),
-                "labels": list(text.labels),
-            }
-            for text in panel.texts
+            {name: _data(value) for name, value in vars(text).items()} for text in panel.texts
         ]
     elif isinstance(panel, Bars):
         data["groups"] = [
-            {
-                "name": name,
-                "labels": [row[0] for row in rows],
-                "values": rounded(r[1] for r in rows),
-            }
+            {"name": name, "labels": [r[0] for r in rows], "values": rounded(r[1] for r in rows)}
             for name, rows in panel.groups.items()
         ]
-    elif isinstance(panel, Grid):
-        data |= {"rows": list(panel.rows), "columns": list(panel.columns)}
-        data |= {"values": [rounded(row) for row in panel.values], "words": list(panel.words)}
-    elif isinstance(panel, Table):
-        data["columns"] = list(panel.columns)
-        data["rows"] = [
-            [cell if isinstance(cell, str) else rounded([cell])[0] for cell in row]
-            for row in panel.rows
-        ]
+    else:
+        data |= {name: _data(own) for name, own in vars(panel).items() if name not in data}
     return data
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return list(map(_data, value)) if isinstance(value, Iterable) else rounded([value])[0]
 
 
 def rounded(values: Iterable[float]) -> list[float | int | None]:

@@ -40,18 +40,15 @@ def pairs_by_word(
     for number, (pair, places) in enumerate(by_pair.items()):
         for word in words_of(" ".join([pair, *(texts[place] for place in places)])):
             having.setdefault(word, []).append(number)
-    return {word: having[word] for word in sorted(having, key=_order)}
+    # A page compares texts by their units of UTF-16.
+    ordered = sorted(having, key=lambda word: word.encode("utf-16-be", "surrogatepass"))
+    return {word: having[word] for word in ordered}
 
 
 def indexed(having: Mapping[str, Sequence[int]], digits: str) -> Iterator[Entry]:
     """Each word of `pairs_by_word` with its pairs; `digits` are letters of codes, at least 90."""
     for word, numbers in having.items():
         yield word, _shorter(numbers, digits)
-
-
-def _order(word: str) -> bytes:
-    """Texts of a page are compared by their units of UTF-16."""
-    return word.encode("utf-16-be", "surrogatepass")
 
 
 def _shorter(numbers: Sequence[int], digits: str) -> str:

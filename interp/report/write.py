@@ -1,9 +1,6 @@
 """A report as files: an HTML page that needs no network, and its tables and figures next to it.
 
-1. Check that no two tables and no two figures share a name.
-2. Create a CSV and a LaTeX file for each table, and an SVG and a PNG file for each figure.
-3. Write the files next to the page, or embed them in it so that it can be mailed.
-4. Write the page last, so it never links to a missing file.
+The page is written last, so it never links to a missing file.
 """
 
 import base64
@@ -12,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +30,7 @@ from interp.report.formatting import heading
 from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
-from interp.report.page import FigureItem, Item, PictureItem, Report, TableItem, spread
+from interp.report.page import FigureItem, Item, Report, TableItem, spread
 from interp.report.pairs import Browser, rounded
 from interp.report.pieces import PIECES, links, plain_json
 from interp.statistics.decisions import reach_in_words
@@ -93,7 +90,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         names=glossary(" ".join(_words(report)), report.names),
         plain_json=lambda data: plain_json(data if isinstance(data, list) else dict(data)),
         marks=marks,
-        kind=lambda item: _KINDS[type(item)],
+        kind=lambda item: type(item).__name__.removesuffix("Item").lower(),
     )
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
     return folder / page
@@ -162,9 +159,6 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
         elif isinstance(item, FigureItem):
             names += [f"figures/{item.name}.svg", f"figures/{item.name}.png"]
     return names
-
-
-_KINDS = {TableItem: "table", FigureItem: "figure", PictureItem: "picture"}
 
 
 def _words(report: Report) -> Iterator[str]:
@@ -288,36 +282,25 @@ _BIBTEX = """\
 }}"""
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """Facts about all calls of commands, from the record of a run or study."""
+def provenance(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the record of a run or study says of all calls of commands; empty if it has no calls.
 
-    measured: str
-    """The day, or the first and last days, in UTC."""
-    versions: tuple[str, ...]
-    """Versions of interp."""
-    commands: tuple[str, ...]
-    """Distinct command lines; calls from Python have none."""
-
-    @property
-    def bibtex(self) -> str:
-        """The bibliography entry for interp: the last version used and the year of measurement."""
-        return _BIBTEX.format(version=self.versions[-1], year=self.measured[-10:-6])
-
-
-def provenance(record: Mapping[str, Any]) -> Provenance | None:
-    """The provenance of a run or study, from its record; None if the record has no calls."""
-    calls = record.get("history", [])
-    if not calls:
-        return None
+    measured: the day, or the first and last days, in UTC; versions of interp; commands: distinct
+    command lines, of which calls from Python have none; bibtex: the entry for interp, with the last
+    version and the last year.
+    """
+    if not (calls := record.get("history", [])):
+        return {}
     days = sorted(
         time[:10] for call in calls for time in (call["started"], call["finished"]) if time
     )
-    return Provenance(
-        " to ".join(dict.fromkeys((days[0], days[-1]))),
-        tuple(dict.fromkeys(call["versions"].get("interp", "unknown") for call in calls)),
-        tuple(dict.fromkeys(call["command"] for call in calls if call["command"])),
-    )
+    versions = list(dict.fromkeys(call["versions"].get("interp", "unknown") for call in calls))
+    return {
+        "measured": " to ".join(dict.fromkeys((days[0], days[-1]))),
+        "versions": versions,
+        "commands": list(dict.fromkeys(call["command"] for call in calls if call["command"])),
+        "bibtex": _BIBTEX.format(version=versions[-1], year=days[-1][:4]),
+    }
 
 
 TERMS: Mapping[str, str] = {

@@ -1,7 +1,7 @@
 """Edge effects from a finished run of `edges`, by which circuits are chosen."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
@@ -16,21 +16,18 @@ _COLUMNS = ["pair_id", "method", "writer", "reader", "effect"]
 _HINT = "set --edges to the folder of a finished run of interp edges"
 
 
-@dataclass(frozen=True)
-class EdgesRun:
+class EdgesRun(RunFolder):
     """A finished run of `edges` with unchanged files."""
 
-    run: RunFolder
-
     @classmethod
-    def read(cls, folder: Path) -> "EdgesRun":
+    def read(cls, folder: Path) -> Self:
         """Open the run of `edges` in a folder.
 
         Raises:
             UserError: the folder holds no finished run of `edges`, or its edges have changed.
         """
         try:
-            run = RunFolder.read(folder)
+            run = super().read(folder)
         except UserError as error:
             raise UserError(f"{error}; {_HINT}") from error
         if run.record.run.measurement != "edges":
@@ -39,37 +36,33 @@ class EdgesRun:
             raise UserError(f"{folder} is not finished: rerun its command, or {_HINT}")
         if problem := run.file_problem(_FILE):
             raise UserError(f"{folder}: {problem}; rerun the command that wrote it")
-        return cls(run)
+        return run
 
     @property
     def checksum(self) -> str:
         """The checksum of the edges table."""
-        return self.run.record.files[_FILE]
+        return self.record.files[_FILE]
 
     def effects(self, model: str, *, factor: str | None = None) -> pd.DataFrame:
         """One model's edge effects on clean prompts.
 
-        Columns are pair_id, method, writer, reader, effect and, if given, the factor.
-
-        Args:
-            model: name of the model.
-            factor: a factor of the prompts to add as a column.
+        Columns are pair_id, method, writer, reader, effect and, if given, a factor of the prompts.
 
         Raises:
             UserError: a file has changed, the run lacks this model, or its prompts lack the factor.
         """
         chosen = [("model", "==", model), ("direction", "==", "noising")]
-        parts = list(self.run.parts("edges", _COLUMNS, filters=chosen))
+        parts = list(self.parts("edges", _COLUMNS, filters=chosen))
         effects: pd.DataFrame = pd.concat(parts, ignore_index=True)
         if effects.empty:
             raise UserError(
-                f"{self.run.folder} has no noising effects of edges for {shortened(model)}; "
+                f"{self.folder} has no noising effects of edges for {shortened(model)}; "
                 f"{_HINT} on this model"
             )
         if factor is None:
             return effects
-        prompts = self.run.table("prompts")
+        prompts = self.table("prompts")
         if factor not in (known := factors_of(prompts)):
-            raise UserError(f"{self.run.folder}: {unknown('factor', factor, known)}")
+            raise UserError(f"{self.folder}: {unknown('factor', factor, known)}")
         pairs = prompts[["pair_id", factor]].drop_duplicates("pair_id")
         return effects.merge(pairs, on="pair_id", how="left")

@@ -1,10 +1,8 @@
 """Execute a plan: measure in this process, or start workers and watch until everything is done.
 
-1. Open the run folders of the plan; finished shards are not measured again.
-2. Measure as the only worker, or start workers and watch for their shards.
-3. Every worker goes through the models, each starting with a different one. It loads a model only
-   if that model has shards left to measure, and measures the shards that it can claim. If other
-   workers have claimed the rest, it waits for their shards or for a claim to become void.
+Every worker goes through the models, each starting with a different one, and loads those that have
+shards left to measure. If other workers have claimed the rest, it waits for their shards or for a
+claim to become void.
 """
 
 import time
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from interp.console import Progress, echo
 from interp.errors import UserError
-from interp.measuring.core import Measurement, bind, explained
+from interp.measuring.core import Measurement, bind, check_thinking, explained
 from interp.models.model import Model
 from interp.plugins import EXECUTORS, load_plugin
 from interp.runs.options import INLINE, ExecutionOptions
@@ -38,12 +36,7 @@ PATIENCE = 10.0
 def execute(
     plan: RunPlan, execution: ExecutionOptions | None = None, *, job: str = ""
 ) -> list[Run]:
-    """Measure everything; finished shards are not measured again.
-
-    Args:
-        plan: the plan to execute.
-        execution: where to measure; by default, in this process.
-        job: the job as JSON, for workers in other processes.
+    """Measure everything, by default in this process; workers in others receive the job as JSON.
 
     Raises:
         UserError: the plan or a worker failed, or workers ended before everything was done.
@@ -82,12 +75,9 @@ def execute(
 
 
 def take_part(plan: RunPlan, number: int, ranks: "Ranks | None" = None) -> None:
-    """Measure as a worker in folders that another process has opened.
+    """Measure as the worker with this index, in folders that another process has opened.
 
-    Args:
-        plan: what to measure.
-        number: the worker's index.
-        ranks: this process among those that hold each model together; None if it does so alone.
+    `ranks` is this process among those that hold each model together; None if it does so alone.
     """
     if ranks is not None and ranks.rank > 0:
         _follow(plan, ranks)
@@ -158,7 +148,10 @@ def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: "Ranks | None
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
-    plan.check_thinking(name)
+    # Before weights are loaded; `bind` checks models that are loaded.
+    for stage in () if isinstance(plan.models[name], Model) else plan.stages.values():
+        given = plan.computing.thoughts is not None
+        check_thinking(stage.spec, name, plan.loading.chat(), thoughts=given)
     if ranks is not None:
         ranks.tell("load", model=name)
     measurements = _bound(plan, name, ranks)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +57,7 @@ class RunFolder:
     """The content of run.json when it was read."""
 
     @classmethod
-    def read(cls, folder: Path) -> "RunFolder":
+    def read(cls, folder: Path) -> Self:
         """Open the run in a folder.
 
         Raises:
@@ -76,8 +76,7 @@ class RunFolder:
     def models(self) -> dict[str, ModelRecord]:
         """The records of the models that were begun, in the order of the tables.
 
-        A model measured on different prompts, such as those of a smaller limit, counts as not
-        begun.
+        One measured on different prompts, such as those of a smaller limit, counts as not begun.
         """
         found = {name: self.begun(name) for name in self.record.models}
         return {name: record for name, record in found.items() if record is not None}
@@ -128,11 +127,7 @@ class RunFolder:
         return [shard for shard in self.shards(model) if is_folder(shard)]
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
-        """The ids of each incomplete model's missing shards; None for a model that was not begun.
-
-        Args:
-            models: the models to check; by default, those on record.
-        """
+        """The missing shards of each incomplete model (by default, of all); None if not begun."""
         found: dict[str, list[str] | None] = {}
         for model in self.record.models if models is None else models:
             record, home = self.begun(model), self.shard_folder(model)
@@ -163,13 +158,10 @@ class RunFolder:
         *,
         prompts: Iterable[str] | None = None,
     ) -> "pd.DataFrame":
-        """A table from all finished shards, or the table "prompts".
+        """A table from all finished shards, or the table "prompts"; by default, all columns of it.
 
-        Args:
-            name: name of the table.
-            columns: columns to read; all if not given.
-            prompts: ids of the prompts whose rows are read (by default, all); not for the prompts
-                table.
+        `prompts` are ids of the prompts whose rows are read (by default, all); not for the prompts
+        table.
         """
         import pandas as pd
 
@@ -181,11 +173,7 @@ class RunFolder:
     ) -> "Iterator[pd.DataFrame]":
         """A table, with one shard in memory at a time; each shard contains whole pairs.
 
-        Args:
-            name: name of the table.
-            columns: columns to read; all if not given.
-            filters: column, operator and value of the rows to read, in pyarrow's form; not for the
-                prompts table.
+        All columns and rows are read by default; `filters` are not for the prompts table.
 
         Raises:
             UserError: the run has no such table, or one of its files is damaged.
@@ -324,7 +312,6 @@ class ModelProgress:
 
     model: str
     prompts: int
-    """Number of all prompts."""
     done: int
     """Number of prompts on disk."""
     failed: int
@@ -361,9 +348,7 @@ def progress(run: RunFolder) -> Iterator[ModelProgress]:
 def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[str]:
     """A line about everything that is missing, wrong or changed since it was written.
 
-    Args:
-        run: the run, finished or not.
-        models: the models that it should contain; by default, those on record.
+    A run should contain the given models or, by default, those on record.
     """
     if not run.record.models:
         yield "no model was named"

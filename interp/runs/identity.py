@@ -60,10 +60,7 @@ def _source(module: str) -> _Parsed | None:
 
 @cache
 def _parsed(source: bytes, package: str) -> _Parsed:
-    """The imports of a source, and a hash of its syntax tree without what only documents.
-
-    Relative imports are those of the package.
-    """
+    """The imports of a source in a package, and a hash of its tree without what only documents."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -243,11 +240,7 @@ def texts_record(texts: StoredTexts) -> TextsRecord:
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:
-    """Check that two records describe the same model, measured in the same way.
-
-    Raises:
-        UserError: the model or its measurement differs.
-    """
+    """Check that two records describe the same model, measured in the same way."""
     for key in ("name", "identity", "dtype", "attn_implementation", "quantization"):
         before, after = getattr(earlier, key), getattr(now, key)
         if before != after:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from interp.console import echo
 from interp.files import checksum, inside, remove_plain
-from interp.measuring.core import check_thinking
 from interp.measuring.spec import Stage
 from interp.models.find import FoundModel
 from interp.models.load import load_found, load_skeleton, set_threads
@@ -88,18 +87,6 @@ class RunPlan:
         if self.kept is not None:
             self.kept.append((key, model))
         return model
-
-    def check_thinking(self, name: str) -> None:
-        """Check that a model thinks as the stages require, before its weights are loaded.
-
-        Raises:
-            UserError: it does not think, or has no thoughts yet.
-        """
-        if isinstance(self.models[name], Model):
-            return  # `bind` checks it
-        given = self.computing.thoughts is not None
-        for stage in self.stages.values():
-            check_thinking(stage.spec, name, self.loading.chat(), thoughts=given)
 
     def open(self, *, joins: bool = False) -> list[Run]:
         """Open the folders; workers that join a run change nothing in them."""

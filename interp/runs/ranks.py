@@ -51,10 +51,8 @@ class Rank:
 def run_ranks(command: Callable[..., list[str]], count: int) -> None:
     """Run a command in some processes that find each other, until all of them have ended.
 
-    Args:
-        command: function from further options to the command line. Each rank gets `--rank`,
-            `--meeting` and `--parent`.
-        count: the number of ranks.
+    `command` is a function from further options (`--rank`, `--meeting`, `--parent`) to the command
+    line of a rank.
 
     Raises:
         UserError: a rank other than rank 0 failed, or a rank was killed.

@@ -13,6 +13,7 @@ import re
 import resource
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -114,7 +115,6 @@ class FolderRecord(Record):
     """The record whose presence makes a folder a run or a study."""
 
     FILE: ClassVar[str]
-    """Name of the record's file."""
 
     format: Literal[2] = FORMAT
     report: dict[PageFile, Hash] = {}
@@ -382,10 +382,8 @@ def versions() -> dict[str, str]:
     """Versions of Python and of the packages on which numbers may depend."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -1,9 +1,5 @@
 """Write a run folder: one measurement of one prompt set on one or more models.
 
-1. Open the folder if it is empty or contains the same run; otherwise reject it.
-2. Write the prompts; set damaged shards aside.
-3. Measure model by model, shard by shard, under claims; finished shards are kept.
-
 Several commands and workers may use one folder at the same time. Before changing run.json, each
 locks it and reads it again. While measuring, each holds another lock, so that no command reuses the
 folder for another run. At the end, each command merges the tables (`interp.runs.merge`).
@@ -20,36 +16,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from interp import files
 from interp.console import Progress, counted
 from interp.errors import UserError
-from interp.files import (
-    checksum,
-    inside,
-    is_folder,
-    locked,
-    make_folder,
-    names_in,
-    remove_plain,
-    writing,
-)
 from interp.measuring.spec import Spec
 from interp.prompts.prompt_set import PromptSet
+from interp.runs import records
 from interp.runs.claims import Claims
 from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
 from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
-from interp.runs.records import (
-    MEMORY,
-    Call,
-    Memory,
-    ModelRecord,
-    RepliesRecord,
-    RunIdentity,
-    RunRecord,
-    SurpriseRecord,
-    read_record,
-    updated,
-    write_record,
-)
 from interp.runs.shards import Shard, cut, damage, manifests, write, write_parquet
 from interp.tables import prompts_table
 
@@ -89,32 +64,28 @@ class Run(RunFolder):
     ) -> "Run":
         """Open a folder for a new or resumed run; models and prompts may be added to a run.
 
-        Args:
-            folder: the run's folder.
-            prompts: the prompts to measure.
-            spec: the measurement.
-            models: names of the models, in the order of the tables.
-            fail_on_error: stop if more than this share of a model's prompts has an error.
-            joins: whether to open the folder as a worker, which may neither begin nor enlarge a
-                run.
+        Models are named in the order of the tables. With `joins`, the folder is opened as a worker,
+        which may neither begin nor enlarge a run.
 
         Raises:
             UserError: the folder belongs to a different run, or contains other files.
         """
         identity = run_identity(prompts, spec)
         made = take_folder(folder, RECORD)
-        with locked(folder, RECORD_LOCK):
-            earlier = read_record(inside(folder, RECORD), RunRecord)
+        with files.locked(folder, RECORD_LOCK):
+            earlier = records.read_record(files.inside(folder, RECORD), records.RunRecord)
             unmerged = sorted(spec.unmerged)
-            record = RunRecord(run=identity, models=[], history=[], unmerged=unmerged, files={})
+            record = records.RunRecord(
+                run=identity, models=[], history=[], unmerged=unmerged, files={}
+            )
             if earlier is None:
                 # Write this file first: it marks the folder as a run's even if this process is
                 # killed.
-                write_record(folder / RECORD, record)
+                records.write_record(folder / RECORD, record)
             check_free(folder, identity)
             # A different run that has begun no model is replaced.
             same = earlier is not None and earlier.run == identity
-            if earlier is not None and (joins or same or names_in(folder / "models")):
+            if earlier is not None and (joins or same or files.names_in(folder / "models")):
                 grown = check_same_run(folder, earlier.run, identity)
                 if grown and joins:
                     raise UserError(
@@ -122,36 +93,38 @@ class Run(RunFolder):
                         f"started to measure {len(prompts):,}; start workers with the command "
                         "that enlarges the run"
                     )
-                record = updated(earlier, {"run": identity, "finished": None} if grown else {})
+                record = records.updated(
+                    earlier, {"run": identity, "finished": None} if grown else {}
+                )
             run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
             if not same or run.file_problem(PROMPTS):
                 run._write_prompts()
             names = list(dict.fromkeys([*record.models, *models]))
-            run.record = updated(run.record, {"models": names})
+            run.record = records.updated(run.record, {"models": names})
             if run.record != earlier:
-                write_record(folder / RECORD, run.record)
+                records.write_record(folder / RECORD, run.record)
         return run
 
-    def note(self, call: Call) -> None:
+    def note(self, call: records.Call) -> None:
         """Add a call to the run's history; calls that find nothing to do are not added."""
         self.change(lambda record: {"history": [*record.history, call]})
 
     def gives_way(self) -> bool:
         """Whether this process created the run and the run has no results yet."""
-        there = {name for name in names_in(self.folder) if not name.startswith(".")}
+        there = {name for name in files.names_in(self.folder) if not name.startswith(".")}
         return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
 
     def remove(self) -> None:
         """Remove a run without results (`gives_way`), unless another command has joined it."""
         with (
-            locked(self.folder, RECORD_LOCK),
-            locked(self.folder, IN_USE, wait=False) as unused,
+            files.locked(self.folder, RECORD_LOCK),
+            files.locked(self.folder, IN_USE, wait=False) as unused,
             suppress(OSError),
         ):
-            there = read_record(inside(self.folder, RECORD), RunRecord)
+            there = records.read_record(files.inside(self.folder, RECORD), records.RunRecord)
             if unused and self.gives_way() and there == self.record:
                 # The run has not changed since this process created it.
-                remove_plain(self.folder, [RECORD, PROMPTS])
+                files.remove_plain(self.folder, [RECORD, PROMPTS])
         with suppress(OSError):
             for folder in self.made or ():
                 folder.rmdir()
@@ -162,11 +135,7 @@ class Run(RunFolder):
         self.change(lambda record: {"models": [m for m in record.models if m not in unknown]})
 
     def offers(self, model: str, origin: Mapping[str, object]) -> bool:
-        """Whether there may be something left to measure for a model.
-
-        This is also true if the model's origin differs from the recorded one, because the model may
-        have changed.
-        """
+        """Whether a model may have something left to measure, as it may if its origin changed."""
         record = self.begun(model)
         if record is None or record.origin != dict(origin):
             return True
@@ -178,12 +147,8 @@ class Run(RunFolder):
     ) -> bool:
         """Measure the prompts on one model, except shards that are done or claimed by others.
 
-        Args:
-            measurement: the measurement, bound to a model.
-            origin: the source of the model, which lets later calls recognize it.
-
-        Returns:
-            Whether anything was measured.
+        `origin`, the model's source, lets later calls recognize it. Returns whether anything was
+        measured.
         """
         name = measurement.model.name
         shards = self._begin(measurement, dict(origin or {}))
@@ -219,8 +184,12 @@ class Run(RunFolder):
         measured = measurement.attempt(prompts, done=progress.advance)
         seconds = time.monotonic() - start
         write(shard, measurement.tables, measured, seconds=seconds)
-        if measurement.budget.shrunk:
-            remember_budget(self.folder, measurement)
+        if measurement.budget.shrunk:  # other workers and later calls begin with this batch size
+            known, own = _known(self.folder), {_key(measurement): measurement.budget.tokens}
+            if known | own != known:
+                records.write_record(
+                    files.inside(self.folder, records.MEMORY), records.Memory(tokens=known | own)
+                )
         if measured.errors:
             self._check_errors(measurement.model)
         return seconds
@@ -230,8 +199,8 @@ class Run(RunFolder):
         lines = []
         for model in self.models():
             for shard in self.shards(model):
-                problem = damage(shard) if is_folder(shard) else None
-                if problem is None and not is_folder(shard) and os.path.lexists(shard):
+                problem = damage(shard) if files.is_folder(shard) else None
+                if problem is None and not files.is_folder(shard) and os.path.lexists(shard):
                     problem = "it is not a folder"
                 if problem is not None:
                     self._set_aside(shard)
@@ -248,8 +217,8 @@ class Run(RunFolder):
 
     def _set_aside(self, shard: Path) -> None:
         """Move whatever is at a shard's path out of the way, without deleting it."""
-        with writing(shard):
-            place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
+        with files.writing(shard):
+            place = files.make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
 
     def _begin(self, measurement: "Measurement", origin: dict[str, object]) -> list[Shard]:
@@ -278,25 +247,25 @@ class Run(RunFolder):
             if sample := measurement.spec.replies_read:
                 self.tell("find_replies")
                 replies = first_replies(model, self.prompts, sample)
-                fields["replies"] = replies and RepliesRecord(**replies._asdict())
+                fields["replies"] = replies and records.RepliesRecord(**replies._asdict())
             if model.thought_texts is not None:
                 from interp.scoring.own_thoughts import thought_surprise
 
                 self.tell("find_surprise")
                 surprise = thought_surprise(model, self.prompts)
-                fields["surprise"] = surprise and SurpriseRecord(**asdict(surprise))
+                fields["surprise"] = surprise and records.SurpriseRecord(**asdict(surprise))
             return fields
 
         self.begin(record, found)
         return shards
 
-    def begin(self, record: ModelRecord, found: Callable[[], Mapping[str, object]] = dict) -> None:
+    def begin(
+        self, record: records.ModelRecord, found: Callable[[], Mapping[str, object]] = dict
+    ) -> None:
         """Record a model in the folder.
 
-        Args:
-            record: the record of the model.
-            found: function that returns fields of the record which take a while to find, called
-                only if the model was not recorded with the same prompts.
+        `found` returns fields of the record which take a while to find; it is called only if the
+        model was not recorded with the same prompts.
 
         Raises:
             UserError: the folder holds another model of this name.
@@ -304,11 +273,11 @@ class Run(RunFolder):
         name, earlier = record.name, self.model_record(record.name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
-        make_folder(self.folder, "shards", self.shard_folder(name).name)
-        make_folder(self.folder, "models")
+        files.make_folder(self.folder, "shards", self.shard_folder(name).name)
+        files.make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
-            write_record(self.model_file(name), updated(record, found()))
+            records.write_record(self.model_file(name), records.updated(record, found()))
         # Do this last, and even if the model is listed, since a failed command may just have
         # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
@@ -344,10 +313,10 @@ class Run(RunFolder):
             pa.Table.from_pylist(list(self.prompts[start : start + _ROWS].rows()), schema=schema)
             for start in range(0, len(self.prompts), _ROWS)
         )
-        file = inside(self.folder, PROMPTS)
+        file = files.inside(self.folder, PROMPTS)
         write_parquet(file, schema, parts)
-        self.record = updated(
-            self.record, {"files": {**self.record.files, PROMPTS: checksum(file)}}
+        self.record = records.updated(
+            self.record, {"files": {**self.record.files, PROMPTS: files.checksum(file)}}
         )
 
 
@@ -358,29 +327,25 @@ def in_use(run: Run) -> Iterator[None]:
     Raises:
         UserError: another command has just reused the folder for its own run.
     """
-    with locked(run.folder, IN_USE, shared=True):
-        with locked(run.folder, RECORD_LOCK):
+    with files.locked(run.folder, IN_USE, shared=True):
+        with files.locked(run.folder, RECORD_LOCK):
             there = RunFolder.read(run.folder).record.run
         if there != run.record.run:
             raise UserError(_taken(run.folder, there))
         yield
 
 
-def check_free(folder: Path, identity: RunIdentity) -> None:
-    """Reject a folder in which another run is being measured.
-
-    Raises:
-        UserError: a command is measuring another run.
-    """
-    record = read_record(inside(folder, RECORD), RunRecord)
+def check_free(folder: Path, identity: records.RunIdentity) -> None:
+    """Reject a folder in which another run is being measured."""
+    record = records.read_record(files.inside(folder, RECORD), records.RunRecord)
     if record is None or record.run == identity:
         return
-    with locked(folder, IN_USE, wait=False) as free:
+    with files.locked(folder, IN_USE, wait=False) as free:
         if not free:
             raise UserError(_taken(folder, record.run))
 
 
-def _taken(folder: Path, run: RunIdentity) -> str:
+def _taken(folder: Path, run: records.RunIdentity) -> str:
     return (
         f"another command is measuring in {folder}: {run.measurement} on "
         f"{counted(run.prompts, 'prompt')}; wait until it has ended, or use another --out"
@@ -396,7 +361,7 @@ def take_folder(folder: Path, record: str) -> list[Path]:
     Raises:
         UserError: the folder contains other files, or cannot be created.
     """
-    with writing(folder):
+    with files.writing(folder):
         made = [path for path in (folder, *folder.parents) if not path.exists()]
         if made:
             folder.mkdir(parents=True, exist_ok=True)
@@ -412,17 +377,9 @@ def take_folder(folder: Path, record: str) -> list[Path]:
     return made
 
 
-def remember_budget(folder: Path, measurement: "Measurement") -> None:
-    """Record a reduced batch size for other workers and later calls."""
-    known, tokens = _known(folder), measurement.budget.tokens
-    if known.get(_key(measurement)) != tokens:
-        record = Memory(tokens={**known, _key(measurement): tokens})
-        write_record(inside(folder, MEMORY), record)
-
-
 def _known(folder: Path) -> dict[str, int]:
     with suppress(UserError):  # the file is only an optimization
-        record = read_record(inside(folder, MEMORY), Memory)
+        record = records.read_record(files.inside(folder, records.MEMORY), records.Memory)
         return record.tokens if record else {}
     return {}
 

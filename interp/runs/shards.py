@@ -16,18 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from interp import files
 from interp.errors import UserError
-from interp.files import (
-    checksum,
-    inside,
-    is_folder,
-    read_bytes,
-    remove_own,
-    sync,
-    unfinished_name,
-    write_whole,
-    writing,
-)
 from interp.measuring.attempt import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_record
@@ -61,17 +51,13 @@ class Shard:
     @property
     def done(self) -> bool:
         """Whether the shard's tables exist; all of them appear at the same moment."""
-        return is_folder(self.folder)
+        return files.is_folder(self.folder)
 
 
 def cut(
     measurement: "Measurement", prompts: PromptSet, folder: Path, *, size: int | None = None
 ) -> list[Shard]:
-    """The shards of a model's run, in the order of the prompts.
-
-    A shard has `size` prompts (default: those of `Measurement.shard_prompts`), plus those needed to
-    complete its last group.
-    """
+    """The shards of a model's run (`cut_by`); by default of `Measurement.shard_prompts` prompts."""
     model, spec = measurement.model, measurement.spec
     origin = [
         code_version((*spec.modules(), *model.family_modules)),
@@ -100,14 +86,10 @@ def cut_by(
     size: int,
     read: Callable[[Prompt], Sequence[object]],
 ) -> list[Shard]:
-    """The shards of prompts, in their order; each ends with a whole group.
+    """The shards of prompts, in their order; each ends with a whole group after `size` prompts.
 
-    Args:
-        origin: what the numbers of all prompts depend on, as JSON.
-        prompts: the prompts.
-        folder: the folder of the shards.
-        size: number of prompts after which a shard ends with its group.
-        read: function that returns what is read with a prompt besides the prompt, as JSON.
+    The numbers of all prompts depend on `origin`, and those of one also on what `read` returns for
+    it, both as JSON.
     """
     shards = []
     start = 0
@@ -130,16 +112,16 @@ def write(
     shard: Shard, tables: Mapping[str, pa.Schema], measured: Attempt, *, seconds: float
 ) -> None:
     """Write a shard's tables and its manifest, which includes how many seconds it took."""
-    unfinished = unfinished_name(shard.folder)
-    with writing(shard.folder):
+    unfinished = files.unfinished_name(shard.folder)
+    with files.writing(shard.folder):
         unfinished.mkdir()
         try:
-            files = {}
+            sums = {}
             for table, schema in tables.items():
                 file = unfinished / f"{table}.parquet"
                 pq.write_table(pa.Table.from_pylist(measured.rows[table], schema=schema), file)
-                sync(file)
-                files[file.name] = checksum(file)
+                files.sync(file)
+                sums[file.name] = files.checksum(file)
             manifest = ShardManifest(
                 id=shard.id,
                 prompts=shard.end - shard.start,
@@ -147,20 +129,20 @@ def write(
                 errors=len(measured.errors),
                 example=next(iter(measured.errors.values()), None),
                 seconds=round(seconds, 3),
-                files=files,
+                files=sums,
             )
             write_record(unfinished / MANIFEST, manifest)
-            sync(unfinished)
+            files.sync(unfinished)
             try:
                 unfinished.rename(shard.folder)
             except OSError:
                 # Another worker also measured the shard and finished first, with identical results.
                 if not shard.done:
                     raise
-            sync(shard.folder.parent)
+            files.sync(shard.folder.parent)
         finally:
-            if is_folder(unfinished):
-                remove_own(unfinished)
+            if files.is_folder(unfinished):
+                files.remove_own(unfinished)
 
 
 def read_manifest(folder: Path) -> ShardManifest:
@@ -169,7 +151,7 @@ def read_manifest(folder: Path) -> ShardManifest:
     Raises:
         UserError: the manifest is missing, damaged, or belongs to another shard.
     """
-    manifest = read_record(inside(folder, MANIFEST), ShardManifest)
+    manifest = read_record(files.inside(folder, MANIFEST), ShardManifest)
     if manifest is None:
         raise UserError(f"{folder} has no {MANIFEST}")
     if manifest.id != folder.name:
@@ -200,7 +182,7 @@ def unchanged_file(folder: Path, table: str) -> Path:
     Raises:
         UserError: the file is missing, has changed, or is not a regular file.
     """
-    file = inside(folder, f"{table}.parquet")
+    file = files.inside(folder, f"{table}.parquet")
     if problem := change_in(folder, file.name, read_manifest(folder).files.get(file.name, "")):
         raise UserError(f"{folder}: {problem}; {_RERUN}")
     return file
@@ -214,21 +196,16 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> pa.Table:
-    """A table of a shard, verified to be unchanged.
+    """A table of a shard, verified to be unchanged; all columns and rows by default.
 
-    Args:
-        folder: the shard's folder.
-        table: name of the table.
-        expected: the columns that the table must have, with their types.
-        columns: the columns to read; all by default.
-        filters: column, operator and value that select the rows to read; all rows by default.
+    `expected` are the columns that it must have, with their types.
 
     Raises:
         UserError: the table is missing, has changed, or has different columns.
     """
-    file = inside(folder, f"{table}.parquet")
+    file = files.inside(folder, f"{table}.parquet")
     try:
-        content = read_bytes(file)
+        content = files.read_bytes(file)
         if hashlib.sha256(content).hexdigest() != read_manifest(folder).files.get(file.name):
             raise UserError(f"{file} has changed since it was written; {_RERUN}")
         found = column_types(pq.read_schema(io.BytesIO(content)))
@@ -271,4 +248,4 @@ def write_parquet(file: Path, schema: pa.Schema, parts: Iterator[pa.Table]) -> N
             for part in parts:
                 writer.write_table(part)
 
-    write_whole(file, stream)
+    files.write_whole(file, stream)

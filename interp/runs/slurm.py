@@ -1,13 +1,8 @@
 """Workers as jobs on a SLURM cluster, submitted through submitit.
 
-1. Submit one job per worker; each job contains its worker's command. submitit writes jobs as
-   pickles, which the nodes read. The pickles are in the user's own folder, since others may be able
-   to write to the run folder.
-2. A job runs the worker's command as a child process and ends with the child's exit status.
-3. SLURM announces a time-out with SIGUSR2. The job then interrupts its child, which releases its
-   claim, and submitit requeues the job.
-4. The submitting process asks squeue about the jobs, and sacct about jobs that are no longer
-   listed.
+submitit writes jobs as pickles, which the nodes read, into the user's own folder, since others may
+be able to write to the run folder. SLURM announces a time-out with SIGUSR2. The job then interrupts
+the worker, its child, which releases its claim, and submitit requeues the job.
 """
 
 import os
@@ -158,8 +153,7 @@ class WorkerJob(Checkpointable):
     """The content of a job: the worker's command, run until it ends or SLURM reclaims the node."""
 
     def __init__(self, command: WorkerCommand, number: int) -> None:
-        self.command = command
-        self.number = number
+        self.command, self.number = command, number
         self._child: subprocess.Popen[bytes] | None = None
 
     def __call__(self) -> None:
@@ -226,9 +220,7 @@ class SlurmWorker:
     """A worker submitted to SLURM."""
 
     def __init__(self, number: int, job: Job[None], queue: Queue) -> None:
-        self.number = number
-        self._job = job
-        self._queue = queue
+        self.number, self._job, self._queue = number, job, queue
 
     def running(self) -> bool:
         """Whether the job is running or queued, including after a time-out or pre-emption."""

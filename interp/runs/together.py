@@ -1,10 +1,9 @@
 """Ranks in step: rank 0 tells the other processes that hold the model what to compute.
 
-1. Rank 0 says as JSON which model to load or which prompts to measure, and does so itself.
-2. The others do the same and drop the results. All numbers are equal in all ranks, since each layer
-   ends with a sum over the ranks.
-3. After each pass and each batch, the ranks exchange how it ended. If memory ran out in one, all of
-   them go on with smaller batches; if a rank does not answer, the others end (`LostRankError`).
+The others do the same as rank 0 and drop the results. All numbers are equal in all ranks, since
+each layer ends with a sum over the ranks. After each pass and each batch, the ranks exchange how it
+ended. If memory ran out in one, all of them go on with smaller batches; if a rank does not answer,
+the others end (`LostRankError`).
 """
 
 import json
@@ -149,12 +148,9 @@ def _losing(otherwise: str = "") -> Iterator[None]:
 
 @contextmanager
 def joined(rank: int, loading: Loading, meeting: Path) -> Iterator[Ranks]:
-    """Within the block, this process is one of the ranks.
+    """Within the block, this process is the rank with this number, from 0.
 
-    Args:
-        rank: its number, from 0.
-        loading: the device and the number of ranks.
-        meeting: a file through which the ranks find each other, in a folder of their own.
+    Ranks find each other through the file `meeting`, which is in a folder of their own.
 
     Raises:
         UserError: there are fewer GPUs than ranks.

@@ -13,17 +13,8 @@ from typing import Protocol, runtime_checkable
 
 from interp.errors import UserError
 from interp.files import inside, make_folder, open_plain, writing
+from interp.runs import records
 from interp.runs.options import ExecutionOptions
-from interp.runs.records import (
-    Call,
-    WorkerRecord,
-    cluster_job,
-    now,
-    peak_memory,
-    read_record,
-    updated,
-    write_record,
-)
 from interp.runs.written import WORKERS, worker_names
 
 INTERRUPTED = "it was interrupted"
@@ -32,26 +23,19 @@ INTERRUPTED = "it was interrupted"
 
 @contextmanager
 def recorded_worker(folder: Path, call: str, number: int, *, ranks: int = 1) -> Iterator[None]:
-    """While the block runs, record this process as a worker of a call.
-
-    Args:
-        folder: the folder of the run or study.
-        call: id of the call.
-        number: the worker's index.
-        ranks: number of processes that hold each model together.
-    """
+    """While the block runs, record this process as the worker of a call with this index."""
     file = make_folder(folder, WORKERS) / f"{call}-{number}.json"
-    record = WorkerRecord(
+    record = records.WorkerRecord(
         call=call,
         number=number,
         host=platform.node(),
         process=os.getpid(),
-        job=cluster_job(),
+        job=records.cluster_job(),
         ranks=ranks,
         threads=_threads(),
-        started=now(),
+        started=records.now(),
     )
-    write_record(file, record)
+    records.write_record(file, record)
     error: str | None = INTERRUPTED
     try:
         yield
@@ -60,16 +44,20 @@ def recorded_worker(folder: Path, call: str, number: int, *, ranks: int = 1) -> 
         error = str(problem)
         raise
     finally:
-        ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
+        ended = {
+            "finished": records.now(),
+            "error": error,
+            "peak_memory_bytes": records.peak_memory(),
+        }
         # Loading a model may set the number of threads, so the number is recorded only now.
-        write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
+        records.write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
 
 
 def note_problem(folder: Path, call: str, number: int, problem: str) -> None:
     """Write into a worker's record why it ended, which it could not know itself."""
     file = inside(folder, WORKERS, f"{call}-{number}.json")
-    if record := read_record(file, WorkerRecord):
-        write_record(file, updated(record, {"error": problem}))
+    if record := records.read_record(file, records.WorkerRecord):
+        records.write_record(file, records.updated(record, {"error": problem}))
 
 
 def _threads() -> int:
@@ -77,24 +65,24 @@ def _threads() -> int:
     return torch.get_num_threads() if torch else 0
 
 
-def worker_records(folder: Path, call: str | None = None) -> list[WorkerRecord]:
+def worker_records(folder: Path, call: str | None = None) -> list[records.WorkerRecord]:
     """The records of a call's workers, or of all workers, in starting order."""
     found = [
         record
         for name in worker_names(folder)
-        if (record := read_record(inside(folder, WORKERS, name), WorkerRecord))
+        if (record := records.read_record(inside(folder, WORKERS, name), records.WorkerRecord))
     ]
     found.sort(key=lambda record: (record.started, record.call, record.number))
     return [record for record in found if call in (None, record.call)]
 
 
-def ended_call(folder: Path, call: Call) -> Call:
+def ended_call(folder: Path, call: records.Call) -> records.Call:
     """The call with its end time and the largest peak memory among this process and its workers."""
-    peaks = peak_memory()
+    peaks = records.peak_memory()
     for record in worker_records(folder, call.id):
         for device, held in record.peak_memory_bytes.items():
             peaks[device] = max(peaks.get(device, 0), held)
-    return updated(call, {"finished": now(), "peak_memory_bytes": peaks})
+    return records.updated(call, {"finished": records.now(), "peak_memory_bytes": peaks})
 
 
 LOG_LINES = 20

@@ -12,15 +12,7 @@ from pathlib import Path
 
 from interp.errors import UserError
 from interp.files import checksum, inside, names_in
-from interp.runs.records import (
-    MEMORY,
-    FolderRecord,
-    Memory,
-    Record,
-    WorkerRecord,
-    is_sealed,
-    read_record,
-)
+from interp.runs import records
 
 PAGES = {
     "": r".*\.html",
@@ -33,7 +25,7 @@ PAGES = {
 WORKERS = "workers"
 
 
-def noted(folder: Path, record: FolderRecord, names: Iterable[str]) -> dict[str, str]:
+def noted(folder: Path, record: records.FolderRecord, names: Iterable[str]) -> dict[str, str]:
     """The pages and figures on record after some were written; removed ones are forgotten."""
     known = {name: inside(folder, *name.split("/")) for name in record.report}
     there = {name: record.report[name] for name, file in known.items() if file.exists()}
@@ -51,23 +43,23 @@ def change_in(folder: Path, name: str, expected: str) -> str | None:
         return str(error)
 
 
-def faults(folder: Path, record: FolderRecord) -> Iterator[str]:
+def faults(folder: Path, record: records.FolderRecord) -> Iterator[str]:
     """A line about each page, figure or record that is missing, has changed or is not listed."""
     found = (change_in(folder, name, expected) for name, expected in record.report.items())
     yield from filter(None, found)
-    if is_sealed(folder / record.FILE):
+    if records.is_sealed(folder / record.FILE):
         for name in unlisted(folder, record):
             yield f"{name} is not on record; run interp report {folder}"
     for name in sorted({*record.workers, *worker_names(folder)}):
-        yield from _problem_of(folder, f"{WORKERS}/{name}", WorkerRecord)
-    if MEMORY in names_in(folder):
-        yield from _problem_of(folder, MEMORY, Memory)
+        yield from _problem_of(folder, f"{WORKERS}/{name}", records.WorkerRecord)
+    if records.MEMORY in names_in(folder):
+        yield from _problem_of(folder, records.MEMORY, records.Memory)
 
 
-def _problem_of(folder: Path, name: str, kind: type[Record]) -> Iterator[str]:
+def _problem_of(folder: Path, name: str, kind: type[records.Record]) -> Iterator[str]:
     """A line if a record is missing or has changed."""
     try:
-        if read_record(inside(folder, *name.split("/")), kind) is None:
+        if records.read_record(inside(folder, *name.split("/")), kind) is None:
             yield f"{name} is missing"
     except UserError as error:
         yield str(error)
@@ -79,7 +71,7 @@ def worker_names(folder: Path) -> list[str]:
     return [name for name in names if re.fullmatch(r"[0-9a-f]{12}-[0-9]{1,9}\.json", name)]
 
 
-def unlisted(folder: Path, record: FolderRecord) -> list[str]:
+def unlisted(folder: Path, record: records.FolderRecord) -> list[str]:
     """The pages, with their tables and figures, that are not on record."""
     found = (
         f"{place}/{name}".removeprefix("/")
@@ -90,7 +82,7 @@ def unlisted(folder: Path, record: FolderRecord) -> list[str]:
     return [name for name in found if name not in record.report]
 
 
-def unsealed(folder: Path, record: FolderRecord) -> list[str]:
+def unsealed(folder: Path, record: records.FolderRecord) -> list[str]:
     """The records that an earlier version wrote, without a checksum."""
     others = [f"{own}/{name}" for own in ("models", WORKERS) for name in names_in(folder / own)]
-    return [name for name in (record.FILE, *others) if not is_sealed(folder / name)]
+    return [name for name in (record.FILE, *others) if not records.is_sealed(folder / name)]

@@ -11,11 +11,10 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
+from interp.statistics.clusters import NAN
 from interp.statistics.decisions import agreeing
 from interp.statistics.resampling import ROUNDING, permutation_sums, share_as_far
 from interp.statistics.summaries import LEVEL, Z, grouped
-
-NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,8 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     """
     first, second = (values.dropna().to_numpy(dtype=float) for values in (a, b))
     mean_a, mean_b = (float(values.mean()) if len(values) else NAN for values in (first, second))
-    groups = WelchTest(
-        n_a=len(first),
-        n_b=len(second),
-        mean_a=mean_a,
-        mean_b=mean_b,
-        sd_a=_sd(first),
-        sd_b=_sd(second),
-        difference=mean_a - mean_b,
-    )
+    sds = _sd(first), _sd(second)
+    groups = WelchTest(len(first), len(second), mean_a, mean_b, *sds, difference=mean_a - mean_b)
     if note := _why_undefined(groups):
         return replace(groups, note=note)
     with warnings.catch_warnings():
@@ -143,9 +135,7 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
         return SpearmanTest(
             n=n, note=f"undefined: {n} rows with both values; at least 3 are needed"
         )
-    constant = [
-        name for name, values in zip("xy", pairs.T, strict=True) if (values == values[0]).all()
-    ]
+    constant = [name for name, own in zip("xy", pairs.T, strict=True) if (own == own[0]).all()]
     if constant:
         return SpearmanTest(n=n, note=f"undefined: {' and '.join(constant)} constant")
     rho = float(stats.spearmanr(*pairs.T).statistic)

@@ -1,23 +1,10 @@
 """Differences in accuracy that are named before the data are seen, and the power of their tests.
 
-1. Sums: hits and trials of each cluster (such as an entity pair) at each level of the factor.
-2. Difference between the two levels' shares. A cluster's contribution is linear in its deviations
-   from these shares, whether it has trials at both levels (a paired comparison) or at one.
-3. Interval: as for one share, from random weights of the clusters and of an added cluster, so it
-   lies between -1 and 1 and has a width even if no cluster differs
-   (`interp.statistics.proportions.difference_drawn`).
-4. Test: random signs of the clusters' contributions if clusters have trials at both levels, and
-   otherwise random orders of the clusters' shares, with the difference divided by its standard
-   error as the statistic (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics 41).
-5. Spread: for a factor with many levels, the best level minus the worst, compared with the spread
-   of levels shuffled within clusters. The interval holds simultaneously for every pair of levels.
-6. Correction: Holm's method, over the contrasts that a system names. Other contrasts are
-   exploratory.
-7. Verdict: whether a difference is shown and, if not, whether all differences large enough to
-   matter are excluded (`interp.statistics.decisions`).
-
-Dividing by the standard error matters if the groups of clusters differ in size and spread
-(benchmarks/rates.md, which says how often these tests reject true and false null hypotheses).
+A cluster's contribution to a difference is linear in its deviations from the two shares, whether it
+has trials at both levels (a paired comparison) or at one. The interval is that of a share
+(`interp.statistics.proportions.difference_drawn`), so it lies between -1 and 1 and has a width even
+if no cluster differs; the test permutes clusters. benchmarks/rates.md says how often these tests
+reject true and false null hypotheses.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -208,7 +195,12 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 
 
 def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The p-value from permuting shares among clusters, which keep their levels and trials."""
+    """The p-value from permuting shares among clusters, which keep their levels and trials.
+
+    The statistic is the difference divided by its standard error, which matters if the groups of
+    clusters differ in size and spread (Janssen, 1997; Chung and Romano, 2013, Annals of Statistics
+    41).
+    """
     # Trials do not move with the shares, because clusters may have more trials at one level.
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)

@@ -1,15 +1,8 @@
 """Holm's correction, limits and verdicts: which differences are shown, and which are excluded.
 
-1. Correction: the p-values of one family of tests are corrected by Holm's step-down method.
-2. Limits: two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics and
-   Biopharmaceutics 15). One test excludes all differences below the lower end of the 90% interval;
-   the other, all those above its upper end.
-3. Verdict: if both limits lie within the smallest difference of interest, any true difference
-   matters little. Otherwise, the question remains open.
-4. Reach: no test of a family can be significant, whatever the data, if the smallest p-value that
-   its clusters or resamples allow, times the number of tests, is not below the level.
-
-Limits are not corrected for the number of comparisons.
+Limits are those of two one-sided tests, each at 5% (Schuirmann, 1987, Journal of Pharmacokinetics
+and Biopharmaceutics 15): one excludes all differences below the lower end of the 90% interval; the
+other, all those above its upper end. They are not corrected for the number of comparisons.
 """
 
 import math

@@ -171,11 +171,7 @@ def auroc(
     `within` strata, such as phrasings, the area is the mean of the strata's areas, weighted by the
     weights of their trials; a stratum with trials of one kind only is left out.
     """
-    strata = [
-        rows
-        for _, rows in grouped(trials, within)
-        if rows[positive].any() and not rows[positive].all()
-    ]
+    strata = [rows for _, rows in grouped(trials, within) if rows[positive].nunique() > 1]
     if not strata:
         return Area()
     total = float(sum(rows[weight].sum() for rows in strata))

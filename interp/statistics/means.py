@@ -3,16 +3,13 @@
 A cell is a number to estimate, such as the mean effect of one edge. Its clusters have sums of
 values and sums of weights ("masses"); the estimate is the ratio of their totals.
 
-1. Studentized bootstrap over clusters (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
-   linearized error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it adapts
-   to skewed clusters.
-2. Random signs of clusters, and the values that their test does not reject, which are the means of
-   random subsets of the clusters (Hartigan, 1969, JASA 64). Where few clusters differ from the
-   others, the bootstrap's p alone is far too small: of 2 clusters in 64 that differ from 0, both
-   upward, every other sign is as likely, so p is 0.5.
-3. p is the larger of both, and the interval reaches over both, so that p is at most 0.05 if and
-   only if the interval excludes the tested value. A ratio of two means of which the one below has
-   clusters of either sign has only the bootstrap.
+The studentized bootstrap over clusters (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
+linearized error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), adapts to skewed
+clusters. Where few clusters differ from the others, its p alone is far too small: of 2 clusters in
+64 that differ from 0, both upward, every other sign is as likely, so p is 0.5. So the interval also
+reaches over the means of random subsets of the clusters (Hartigan, 1969, JASA 64), which the test
+by random signs does not reject, and p is the larger of both. A ratio of two means of which the one
+below has clusters of either sign has only the bootstrap.
 
 Cells with the same clusters are computed together, as products of matrices. Of many clusters, equal
 ones are drawn together, which changes nothing but the time; if most differ, they are first added

@@ -20,7 +20,7 @@ effect,
 that is, the mean of the shares of individual units, weighted by their squared total effects.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from jaxtyping import Float
 from scipy.special import stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, too_few
+from interp.statistics.means import NO_TRIALS, ClusterMean
 from interp.statistics.resampling import ROUNDING
 from interp.statistics.summaries import UPPER
 
@@ -36,19 +37,6 @@ EFFECTS = ("total", "direct", "through", "direct_other", "through_other")
 Draws = Float[np.ndarray, " draws"]
 
 NO_TOTAL = "undefined: the total effect may be zero"
-
-
-@dataclass(frozen=True)
-class ClusterRatio:
-    """A ratio of two weighted sums over trials; NaN, with a note, if undefined."""
-
-    ratio: float
-    low: float = NAN
-    """Lower end of the 95% interval, by Fieller's theorem over clusters."""
-    high: float = NAN
-    trials: int = 0
-    clusters: int = 0
-    note: str = ""
 
 
 def effects_of_draws(
@@ -79,8 +67,8 @@ def product_of_means(one: Draws, other: Draws) -> float:
 
 def cluster_ratio(
     trials: pd.DataFrame, *, above: str, below: str, cluster: str, weight: str
-) -> ClusterRatio:
-    """The weighted sum of one column divided by that of another.
+) -> ClusterMean:
+    """The weighted sum of one column divided by that of another, in place of a mean, untested.
 
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
     `above` - R `below` over clusters does not differ significantly from 0, by Student's t. With
@@ -90,14 +78,14 @@ def cluster_ratio(
     """
     trials = trials.dropna(subset=[above, below])
     if trials.empty:
-        return ClusterRatio(NAN, note="undefined: no trials")
+        return ClusterMean(NAN, note=NO_TRIALS)
     weighted = trials[[above, below]].astype(float).mul(trials[weight].astype(float), axis=0)
     a, b = weighted.groupby(trials[cluster]).sum().to_numpy().T
     count = len(a)
-    found = ClusterRatio(NAN, trials=len(trials), clusters=count)
+    found = ClusterMean(NAN, trials=len(trials), clusters=count)
     if abs(b.sum()) <= ROUNDING * np.abs(b).sum():
         return replace(found, note="undefined: no total effect")
-    found = replace(found, ratio=float(a.sum() / b.sum()))
+    found = replace(found, mean=float(a.sum() / b.sum()))
     if count < FEWEST:
         return replace(found, note=too_few(count))
     # (A - R B)^2 <= scale * (variance of a - R b over clusters), a quadratic in R.
@@ -105,7 +93,7 @@ def cluster_ratio(
     (aa, ab), (_, bb) = np.cov(a, b)
     square = b.sum() ** 2 - scale * bb
     if square <= 0:
-        return replace(found, ratio=NAN, note=NO_TOTAL)
+        return replace(found, mean=NAN, note=NO_TOTAL)
     middle = (a.sum() * b.sum() - scale * ab) / square
     rest = (a.sum() ** 2 - scale * aa) / square
     half = float(np.sqrt(max(middle**2 - rest, 0.0)))

@@ -1,13 +1,9 @@
 """The smallest differences that a set of prompts can show, found by simulating studies.
 
-1. Assume a share of right answers, and correlations of two answers about one cluster (at the same
-   level of the factor, and at different levels), or estimate these from a pilot's answers.
-2. Simulate studies of these prompts, with a difference between the levels and with these
-   correlations. Each cluster's chance of a right answer at each level has a beta distribution
-   (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels
-   or drawn separately for each (Lunn and Davies, 1998, Biometrika 85).
-3. Test each study as `interp.statistics.contrasts` does, but by Student's t, without draws.
-4. Search for the smallest difference that 80% of the studies detect.
+Each cluster's chance of a right answer at each level has a beta distribution (beta-binomial;
+Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels or drawn separately
+for each (Lunn and Davies, 1998, Biometrika 85). Studies are tested as `interp.statistics.contrasts`
+does, but by Student's t, without draws.
 """
 
 from collections.abc import Sequence

@@ -8,16 +8,6 @@ clusters of one trial; here its mean weight is one half. Because the weights do 
 outcomes, an additional error never raises an end. An interval whose variance is estimated from the
 errors lacks this property and is narrowest for a single error. benchmarks/rates.md has rates.
 
-`shrunken_shares` ranks groups of different sizes, since small groups have the most extreme shares:
-
-1. Estimate how strongly trials are correlated within a cell (a group's trials by one model), and
-   count each cell as its effective number of independent trials.
-2. Take each group's mean deviation from the models' means, with its sampling variance. Deviations
-   do not depend on how accurate a model is overall.
-3. Estimate how much groups differ beyond that variance (DerSimonian and Laird, 1986).
-4. Shrink each group's deviation by the share of its variance that is due to sampling: the empirical
-   Bayes estimate of normal means (Morris, 1983, JASA 78).
-
 For `continuous` shares, such as a segment's share of a prompt's scores, half a cluster at 0 or 1 is
 far too much: 60 shares between 0.05 and 0.09 would have an upper end of 0.13. There, the added
 cluster lies `_BEYOND` times the range of the clusters beyond their farthest one, and further in
@@ -33,7 +23,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.statistics.clusters import FEWEST
-from interp.statistics.summaries import UPPER, Z
+from interp.statistics.summaries import UPPER, Z, grouped
 
 DRAWS = 4000
 """Number of random draws of the clusters' weights."""
@@ -71,11 +61,8 @@ def proportions(
     """
     sums = _sums(outcomes, values, by, cluster, weight)
     rows = [
-        {
-            **dict(zip([*by, "measure"], key, strict=True)),
-            **_row(cell, cluster is not None, continuous),
-        }
-        for key, cell in sums.groupby([*by, "measure"], sort=False, dropna=False)
+        {**about, **_row(cell, cluster is not None, continuous)}
+        for about, cell in grouped(sums, [*by, "measure"])
     ]
     columns = [*by, "measure", "share", "low", "high", "n", "clusters", "note"]
     return pd.DataFrame(rows, columns=columns)
@@ -101,8 +88,8 @@ def _sums(
             )
         )
     each = pd.concat(parts, ignore_index=True)
-    grouped = each.groupby([*keys, "measure"], sort=False, observed=True, dropna=False)
-    return grouped[["n", "hits", "trials", "squares"]].sum().reset_index()
+    cells = each.groupby([*keys, "measure"], sort=False, observed=True, dropna=False)
+    return cells[["n", "hits", "trials", "squares"]].sum().reset_index()
 
 
 def _row(cell: pd.DataFrame, clustered: bool, continuous: bool) -> dict[str, object]:
@@ -222,6 +209,10 @@ def shrunken_shares(
 ) -> pd.DataFrame:
     """One row per group: `group`, estimate, low, high, share, trials, effective_trials, cells.
 
+    Small groups have the most extreme shares. So each group's mean deviation from the models' means
+    is shrunk by the share of its variance that is due to sampling: the empirical Bayes estimate of
+    normal means (Morris, 1983, JASA 78). Cells count as their effective numbers of trials.
+
     `share` is the plain mean over the group's cells, and `trials` is the sum of n. `estimate` is
     the shrunken mean, with a 95% posterior interval that treats the variance between groups as
     known. If groups differ no more than chance would explain, all estimates are equal. Cells are of
@@ -285,7 +276,7 @@ def within_cells(
 def between_groups(
     deviations: Float[np.ndarray, " groups"], sampling: Float[np.ndarray, " groups"]
 ) -> float:
-    """The variance between groups beyond their sampling variances, at least 0."""
+    """The variance between groups beyond their sampling variances (DerSimonian and Laird, 1986)."""
     deviations, sampling = deviations[sampling > 0], sampling[sampling > 0]
     if len(sampling) < 2:
         return 0.0

@@ -62,7 +62,6 @@ def stacked(
     """The prompts and the answers of several stages: whole pairs that all models answered.
 
     Ids are unique only within a stage, so here they begin with its name.
-
     `factor` is a column, added to the prompts, whose `values` by stage tell the stages apart.
     """
     prompts, answers = [], []

@@ -1,6 +1,5 @@
-"""Studies: several measurements of the same models, and one report; entry points register them.
+"""Studies: stages, each of which measures one prompt set, and one report on the same models.
 
-A study has stages, each of which measures one prompt set; the study turns their tables into a page.
 This module does not import torch, so that commands can read a study's options quickly.
 """
 

@@ -40,13 +40,9 @@ def fit(
 ) -> None:
     """Train a model in place, one batch per step, from the last checkpoint if there is one.
 
-    Args:
-        model: the model to train, in fp32, from transformers or wrapped by peft.
-        batches: the batch of each step, in this order.
-        loss: the loss to minimize.
-        folder: contains Trainer's checkpoints until `remove_checkpoints` is called.
-        title: the title of the progress display.
-        arguments: arguments of transformers' `TrainingArguments`, such as learning_rate.
+    The model, from transformers or wrapped by peft, is in fp32. The folder has Trainer's
+    checkpoints until `remove_checkpoints` is called; `title` is that of the progress display, and
+    `arguments` are those of transformers' `TrainingArguments`, such as learning_rate.
 
     Raises:
         UserError: the folder contains another program's checkpoints, or a checkpoint from which

@@ -14,68 +14,45 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from interp import files
 from interp.errors import UserError, shortened
-from interp.files import (
-    checksum,
-    inside,
-    is_folder,
-    is_plain,
-    names_in,
-    remove_own,
-    remove_plain,
-    remove_unfinished,
-    remove_unfinished_folder,
-    sync,
-    unfinished_name,
-    write_whole,
-    writing,
-)
 from interp.models.packaged import packaged
 from interp.options import flag
-from interp.runs.records import (
-    Call,
-    Count,
-    Hash,
-    ModelName,
-    Record,
-    Text,
-    read_record,
-    write_record,
-)
+from interp.runs import records
 
 RECORD = "train.json"
 
 Metric = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class TrainIdentity(Record):
+class TrainIdentity(records.Record):
     """Everything that the weights depend on."""
 
-    task: Text
+    task: records.Text
     options: dict[str, JsonValue]
-    model: ModelName
+    model: records.ModelName
     origin: dict[str, JsonValue]
     """The model before training: its source and loading options."""
-    lessons: Count
-    data: Hash
+    lessons: records.Count
+    data: records.Hash
     """A hash of all prompts and answers, in the form that the model reads."""
-    code: Hash
+    code: records.Hash
 
 
-class TrainRecord(Record):
+class TrainRecord(records.Record):
     """train.json."""
 
     training: TrainIdentity
-    too_long: Count
+    too_long: records.Count
     """Number of prompts omitted because they have more tokens than the model can read."""
-    steps: Count
-    parameters: Count
-    history: list[Call]
-    finished: Text | None = None
+    steps: records.Count
+    parameters: records.Count
+    history: list[records.Call]
+    finished: records.Text | None = None
     """Time when the model was written; None during training."""
-    seconds: dict[Text, Metric] = Field(default_factory=dict)
+    seconds: dict[records.Text, Metric] = Field(default_factory=dict)
     """Wall-clock time and processor time of the call that finished training."""
-    metrics: dict[Text, dict[Text, Metric]] = Field(default_factory=dict)
+    metrics: dict[records.Text, dict[records.Text, Metric]] = Field(default_factory=dict)
     """Scores by held-out split, each with the number of prompts."""
 
     @model_validator(mode="after")
@@ -93,17 +70,13 @@ def training_of(model: str) -> TrainRecord | None:
         kind = packaged(model)
         folder = Path(model) if kind is None else kind.folder(model)
         if os.path.isdir(folder):  # noqa: PTH112
-            record = read_record(inside(folder, RECORD), TrainRecord)
+            record = records.read_record(files.inside(folder, RECORD), TrainRecord)
             return record if record is not None and record.finished else None
     return None
 
 
 def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:
-    """Check that a folder's training run is the current one.
-
-    Raises:
-        UserError: the folder contains another run.
-    """
+    """Check that a folder's training run is the current one."""
     there, here = _facts(earlier), _facts(now)
     for what in dict.fromkeys([*there, *here]):
         before, after = there.get(what), here.get(what)
@@ -136,10 +109,10 @@ _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$")]
 
 
-class CheckpointManifest(Record):
+class CheckpointManifest(records.Record):
     """checkpoint-STEP/manifest.json."""
 
-    files: dict[FileName, Hash]
+    files: dict[FileName, records.Hash]
 
 
 def take(folder: Path) -> None:
@@ -149,15 +122,15 @@ def take(folder: Path) -> None:
         UserError: the folder contains another program's checkpoints, contains links, pipes or
             folders in place of this program's files, or is not writable.
     """
-    with writing(folder):
+    with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(folder.resolve())
+    files.remove_unfinished(folder.resolve())
     found = _checkpoints(folder)
     for checkpoint in found.values():
-        if not is_folder(checkpoint):
+        if not files.is_folder(checkpoint):
             raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
-        for name in names_in(checkpoint):
-            if not is_plain(checkpoint / name):
+        for name in files.names_in(checkpoint):
+            if not files.is_plain(checkpoint / name):
                 raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
     if _is_ours(folder):
         return
@@ -166,38 +139,40 @@ def take(folder: Path) -> None:
             f"{folder} holds {foreign[0].name}, which another program wrote; train in another "
             "folder"
         )
-    write_whole(folder / OURS, Path.touch)
+    files.write_whole(folder / OURS, Path.touch)
 
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
     """Create a folder for checkpoints that are being saved; remove it after the block."""
-    place = unfinished_name(folder.resolve() / "checkpoints")
-    with writing(place):
+    place = files.unfinished_name(folder.resolve() / "checkpoints")
+    with files.writing(place):
         place.mkdir()
     try:
         yield place
     finally:
         with suppress(OSError):
-            remove_unfinished_folder(place)
+            files.remove_unfinished_folder(place)
 
 
 def keep(checkpoint: Path, folder: Path) -> None:
     """Move a newly saved checkpoint into place, then remove earlier checkpoints."""
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
-    with writing(place):
+    with files.writing(place):
         if _is_ours(folder):
-            remove_own(place)  # a damaged checkpoint
+            files.remove_own(place)  # a damaged checkpoint
         checkpoint.rename(place)  # fails if another program's is there
-        sync(place.parent)
+        files.sync(place.parent)
     remove_checkpoints(folder, but=_step(checkpoint.name))
 
 
 def declare_whole(checkpoint: Path) -> None:
     """Write the manifest of a checkpoint."""
-    files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
-    write_record(inside(checkpoint, MANIFEST), CheckpointManifest(files=files))
+    sums = {
+        name: files.checksum(files.inside(checkpoint, name)) for name in files.names_in(checkpoint)
+    }
+    records.write_record(files.inside(checkpoint, MANIFEST), CheckpointManifest(files=sums))
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
@@ -211,29 +186,27 @@ def last_whole(folder: Path) -> tuple[int, Path] | None:
 def remove_checkpoints(folder: Path, *, but: int | None = None) -> None:
     """Remove checkpoints, but only from a folder that is marked as ours.
 
-    Args:
-        folder: the folder of the checkpoints.
-        but: the step of a checkpoint to keep; if None, the folder's marker is also removed.
+    `but` is the step of a checkpoint to keep; if None, the folder's marker is also removed.
     """
     if not _is_ours(folder):
         return
     for step, checkpoint in _checkpoints(folder).items():
         if step != but:
             with suppress(OSError):  # the checkpoint contains something other than files
-                remove_own(checkpoint)
+                files.remove_own(checkpoint)
     if but is None:
-        remove_plain(folder.resolve(), [OURS])
+        files.remove_plain(folder.resolve(), [OURS])
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
     """Every path with the name of a checkpoint, by step; the folder itself may be a link."""
     folder = folder.resolve()
-    steps = {_step(name): folder / name for name in names_in(folder)}
+    steps = {_step(name): folder / name for name in files.names_in(folder)}
     return {step: path for step, path in steps.items() if step is not None}
 
 
 def _is_ours(folder: Path) -> bool:
-    return OURS in names_in(folder.resolve())
+    return OURS in files.names_in(folder.resolve())
 
 
 def _step(name: str) -> int | None:
@@ -244,9 +217,9 @@ def _step(name: str) -> int | None:
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the checkpoint's files are exactly those in its manifest, unchanged."""
     try:
-        manifest = read_record(inside(checkpoint, MANIFEST), CheckpointManifest)
-        names = set(names_in(checkpoint)) - {MANIFEST}
-        found = {name: checksum(inside(checkpoint, name)) for name in names}
+        manifest = records.read_record(files.inside(checkpoint, MANIFEST), CheckpointManifest)
+        names = set(files.names_in(checkpoint)) - {MANIFEST}
+        found = {name: files.checksum(files.inside(checkpoint, name)) for name in names}
         return manifest is not None and manifest.files == found
     except (UserError, FileNotFoundError, NotADirectoryError):
         return False

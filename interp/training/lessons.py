@@ -131,19 +131,13 @@ def steps_of(
 ) -> list[list[int]]:
     """The indices of each step's lessons, in an order determined by the seed.
 
-    Each lesson occurs once per epoch. Batches contain lessons of similar length, since the lessons
-    for `BUCKET` batches are sorted together.
+    Each lesson, of so many tokens and of a group, occurs once per epoch. Batches contain lessons of
+    similar length, since the lessons for `BUCKET` batches are sorted together.
 
-    Args:
-        lengths: number of tokens in each lesson.
-        groups: each lesson's group.
-        batch: number of lessons in a step.
-        epochs: number of times that each lesson occurs.
-        seed: seed for the order.
-        curriculum: if None, the order is random. Otherwise, groups of short prompts precede groups
-            of long prompts in the first epoch, after each group's length is increased at random by
-            up to this share. Groups are kept together, so that the gradient of a batch reflects the
-            differences among a group's prompts.
+    Without a curriculum, the order is random. Otherwise, groups of short prompts precede groups of
+    long prompts in the first epoch, after each group's length is increased at random by up to this
+    share. Groups are kept together, so that the gradient of a batch reflects the differences among
+    a group's prompts.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -245,9 +239,8 @@ class Estimate(NamedTuple):
     read: int
     """Number of prompts that were read for the estimate; the other counts are of all prompts."""
     lessons: int
-    """Number of training prompts."""
     too_long: int
-    """Number of prompts omitted because they have more tokens than the model can read."""
+    """Number of prompts omitted, as in `Lessons`."""
     longest: int
     """Number of tokens in the longest prompt that was read."""
     steps: int
@@ -267,14 +260,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(outline: Model, spec: TrainSpec, sample: Lessons, prompts: int) -> Estimate:
-    """The cost of training a model, computed without its weights (`Start.outline`).
-
-    Args:
-        outline: the model without weights.
-        spec: the task.
-        sample: the lessons for all or some prompts of the training set.
-        prompts: number of prompts in the training set.
-    """
+    """The cost of training a model without weights, from lessons for some of so many prompts."""
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
     longest, read = sample.longest, len(sample.lessons) + sample.too_long

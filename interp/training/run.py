@@ -1,9 +1,4 @@
-"""A training run, whose folder contains checkpoints and, at the end, an ordinary model.
-
-1. Find the model and tokenize the training set before writing anything.
-2. Open the folder, which must be empty or contain this run, and train from the last checkpoint.
-3. Save the model, measure it on the held-out splits, write its card, and complete the record.
-"""
+"""A training run, whose folder contains checkpoints and, at the end, an ordinary model."""
 
 import hashlib
 import json
@@ -246,11 +241,8 @@ class Training:
 def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, last: str) -> None:
     """Save weights and tokenizer as a folder that every command accepts as --model.
 
-    Args:
-        folder: folder of the saved model.
-        model: the model whose tokenizer is saved.
-        save: a function that saves everything else into an empty folder.
-        last: the file that makes the folder a model folder, and is therefore moved there last.
+    `save` saves everything but the tokenizer into an empty folder. The file `last` makes the folder
+    a model folder, and is therefore moved there last.
     """
     with writing(folder):
         unfinished = unfinished_name(folder / "model")

@@ -1,8 +1,4 @@
-"""Training specs: the data and options for training, found through entry points.
-
-A spec does not depend on a model. It is validated on creation; `interp.training.run` carries it
-out.
-"""
+"""Training specs: the data and options for training any model, which `interp.training.run` does."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

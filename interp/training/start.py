@@ -91,13 +91,9 @@ def start(
 ) -> Start:
     """Find the start of a training run, without reading weights.
 
-    Args:
-        name: a model; with `from_scratch`, also a folder without weights or a built-in
-            configuration.
-        loading: options for loading.
-        from_scratch: whether to start from random weights.
-        seed: seed for random weights.
-        prompts: the training prompts; the first prompt's options become a classifier's classes.
+    With `from_scratch`, which takes random weights, the name may also be that of a folder without
+    weights or of a built-in configuration. The first training prompt's options become a
+    classifier's classes.
 
     Raises:
         UserError: the model cannot be found, cannot learn the prompts' answers, or is quantized.
@@ -120,11 +116,7 @@ def start(
 
 
 def check_low_rank(begun: Start) -> None:
-    """Check that an adapter can be trained for a model.
-
-    Raises:
-        UserError: the model does not support adapters, or peft is missing.
-    """
+    """Check that an adapter can be trained for a model, and that peft is installed."""
     check_peft()
     if begun.found is None:
         raise UserError("an adapter changes a trained model; omit --lora-rank or --from-scratch")

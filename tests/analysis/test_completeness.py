@@ -8,8 +8,7 @@ from torch import nn
 
 import interp
 from interp.analysis.cautions.caution import GAP
-from interp.analysis.cautions.models import gap_cautions
-from interp.analysis.completeness import adds_up, completeness_table
+from interp.analysis.cautions.models import adds_up, completeness_table, gap_cautions
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level

@@ -10,7 +10,7 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.report.figures.bars import grouped_bars
+from interp.report.figures.points import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import TERMS, glossary, provenance, write_report
 from interp.statistics.decisions import holm, reach_in_words
@@ -155,13 +155,13 @@ def test_the_provenance_of_several_calls_names_each_thing_once():
         call("2026-11-21", None, None, "0.2.0"),
     ]
     found = provenance({"history": calls})
-    assert found.measured == "2026-11-20 to 2026-11-22"
-    assert found.versions == ("0.1.0", "0.2.0")
-    assert found.commands == ("interp attribute",)
-    assert "version = {0.2.0}" in found.bibtex and "year = {2026}" in found.bibtex
+    assert found["measured"] == "2026-11-20 to 2026-11-22"
+    assert found["versions"] == ["0.1.0", "0.2.0"]
+    assert found["commands"] == ["interp attribute"]
+    assert "version = {0.2.0}" in found["bibtex"] and "year = {2026}" in found["bibtex"]
     one = provenance({"history": [call("2026-11-20", None, None, "0.1.0")]})
-    assert (one.measured, one.commands) == ("2026-11-20", ())
-    assert provenance({}) is None
+    assert (one["measured"], one["commands"]) == ("2026-11-20", [])
+    assert provenance({}) == {}
 
 
 def test_only_words_of_the_page_are_explained_and_those_of_the_study():

@@ -63,13 +63,13 @@ def test_the_interval_holds_the_ratios_that_a_t_test_does_not_reject():
     found = ratio(table)
     weighted = table[["a", "b"]].mul(table["weight"], axis=0)
     a, b = weighted.groupby(table["cluster"]).sum().to_numpy().T
-    assert found.ratio == pytest.approx(a.sum() / b.sum())
+    assert found.mean == pytest.approx(a.sum() / b.sum())
 
     def rejected(candidate):
         return ttest_1samp(a - candidate * b, 0).pvalue - 0.05
 
-    assert found.low == pytest.approx(brentq(rejected, found.ratio - 3, found.ratio), abs=1e-9)
-    assert found.high == pytest.approx(brentq(rejected, found.ratio, found.ratio + 3), abs=1e-9)
+    assert found.low == pytest.approx(brentq(rejected, found.mean - 3, found.mean), abs=1e-9)
+    assert found.high == pytest.approx(brentq(rejected, found.mean, found.mean + 3), abs=1e-9)
     assert (found.trials, found.clusters, found.note) == (75, 25, "")
 
 
@@ -77,26 +77,26 @@ def test_weights_and_the_unit_of_the_effects_do_not_change_the_ratio():
     table = trials()
     scaled = table.assign(weight=7 * table["weight"], a=-3 * table["a"], b=-3 * table["b"])
     one, other = ratio(table), ratio(scaled)
-    assert (other.ratio, other.low, other.high) == pytest.approx((one.ratio, one.low, one.high))
+    assert (other.mean, other.low, other.high) == pytest.approx((one.mean, one.low, one.high))
 
 
 def test_a_ratio_without_deviations_has_an_interval_of_no_width():
     table = trials().assign(a=lambda rows: rows["b"])
     found = ratio(table)
-    assert (found.ratio, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-7)
+    assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-7)
 
 
 def test_nothing_is_said_about_the_share_of_an_effect_that_may_be_zero():
     table = trials()
     sign = np.where(table["cluster"] % 2, 1, -1)
     found = ratio(table.assign(b=table["b"] * sign))
-    assert np.isnan([found.ratio, found.low, found.high]).all()
+    assert np.isnan([found.mean, found.low, found.high]).all()
     assert found.note == NO_TOTAL
     few = ratio(table[table["cluster"] < 9])
     assert np.isnan(few.low)
     assert few.note.startswith("not tested: 9 clusters")
     nothing = ratio(table.assign(b=0.0))
-    assert np.isnan(nothing.ratio)
+    assert np.isnan(nothing.mean)
     assert re.match(r"undefined: .*total effect", nothing.note)
     assert re.match(r"undefined: .*trials", ratio(table[:0]).note)
 

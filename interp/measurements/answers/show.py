@@ -17,7 +17,7 @@ from interp.analysis.accuracy import (
     thought_table,
 )
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, said_outside
-from interp.analysis.cautions.sample import HALF
+from interp.analysis.cautions.collected import HALF
 from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import FORCED, FREE
 from interp.console import echo

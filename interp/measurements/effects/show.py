@@ -225,7 +225,7 @@ class SegmentEffects(Result):
 
 def _bars(rows: pd.DataFrame) -> "Axes":
     """Draw effects as bars: a cluster for each segment, a bar for each model."""
-    from interp.report.figures.bars import grouped_bars
+    from interp.report.figures.points import grouped_bars
     from interp.report.figures.style import QUIET, say_if_nothing_is_shown
 
     rows = rows.assign(segment=rows["segment"].map(segment_label))

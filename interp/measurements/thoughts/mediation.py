@@ -65,7 +65,7 @@ def mediation_table(
             cluster_ratio(members, above=above, below="total", cluster=name, weight="weight")
             for above, name in (("through", cluster), ("through_other", by_donor))
         )
-        shares = np.array([[one.ratio, one.low, one.high] for one in (own, other)])
+        shares = np.array([[one.mean, one.low, one.high] for one in (own, other)])
         # The mean of the ends is wide enough for any dependence between the two.
         numbers = np.concatenate([total, shares.mean(0), *shares])
         counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}

@@ -7,19 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.figures.style import (
-    DIVERGING,
-    PALE,
-    Interval,
-    add_legend,
-    distinct,
-    house_style,
-    look,
-    mark_areas,
-    mark_points,
-    n_of,
-    new_axes,
-)
+from interp.report.figures import style
 from interp.report.formatting import heading, number_text
 
 
@@ -30,36 +18,36 @@ def lines(
     y: str,
     hue: str,
     n: str,
-    interval: Interval | None = None,
+    interval: style.Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """A line of `y` over `x` for each value of `hue`, with its interval as a band.
 
     An empty value leaves a gap in the line; `n` is the column of the counts for each point.
     """
-    with house_style():
-        ax = ax or new_axes()
-        groups = distinct(table[hue])
+    with style.house_style():
+        ax = ax or style.new_axes()
+        groups = style.distinct(table[hue])
         for index, group in enumerate(groups):
-            rows, style = table[table[hue] == group].sort_values(x), look(index)
+            rows, form = table[table[hue] == group].sort_values(x), style.look(index)
             if interval is not None:
                 low, high = (rows[column].astype(float) for column in interval)
-                ax.fill_between(rows[x], low, high, color=style.color, alpha=0.15, linewidth=0)
+                ax.fill_between(rows[x], low, high, color=form.color, alpha=0.15, linewidth=0)
             ax.plot(
                 rows[x],
                 rows[y].astype(float),
-                color=style.color,
-                linestyle=style.line,
-                marker=style.marker,
+                color=form.color,
+                linestyle=form.line,
+                marker=form.marker,
                 markersize=4.5,
                 label=str(group),
             )
             places = list(zip(rows[x], rows[y].astype(float), strict=True))
-            mark_points(ax, rows, places, series=-index, number=y, named=[x, hue])
+            style.mark_points(ax, rows, places, series=-index, number=y, named=[x, hue])
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_xlabel(f"{heading(x)} ({n_of(table[n])})")
+        ax.set_xlabel(f"{heading(x)} ({style.n_of(table[n])})")
         ax.set_ylabel(heading(y))
-        add_legend(ax, groups)
+        style.add_legend(ax, groups)
         return ax
 
 
@@ -86,10 +74,10 @@ def heat_map(
         return
     largest = largest or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     colored = values if quiet is None else np.where(quiet, np.nan, values)
-    ax.set_facecolor(PALE)
+    ax.set_facecolor(style.PALE)
     image = ax.imshow(
         np.ma.masked_invalid(colored),
-        cmap=DIVERGING,
+        cmap=style.DIVERGING,
         norm=TwoSlopeNorm(0, -largest, largest),
         aspect="auto",
     )
@@ -104,20 +92,26 @@ def heat_map(
 
 
 def matrix(
-    table: pd.DataFrame, *, x: str, y: str, value: str, n: str, interval: Interval | None = None
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    value: str,
+    n: str,
+    interval: style.Interval | None = None,
 ) -> Axes:
     """A grid of shares from 0 to 1, each shown in its cell above its interval, if columns are few.
 
     Rows and columns keep their order of appearance; the cell for an empty share is blank.
     """
-    with house_style():
-        columns, rows = distinct(table[x]), distinct(table[y])
+    with style.house_style():
+        columns, rows = style.distinct(table[x]), style.distinct(table[y])
         grid, *ends = (
             table.pivot(index=y, columns=x, values=name).loc[rows, columns].to_numpy(dtype=float)
             for name in (value, *(interval or ()))
         )
         width, few = 2.6 + 0.8 * len(columns), len(columns) <= _COLUMNS
-        ax = new_axes(width=width if few else 12.0, height=1.4 + 0.5 * len(rows))
+        ax = style.new_axes(width=width if few else 12.0, height=1.4 + 0.5 * len(rows))
         image = ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
         if not few:
             ax.figure.colorbar(image, ax=ax, label=heading(value), pad=0.02)
@@ -129,12 +123,12 @@ def matrix(
                 if ends and not np.isnan(ends[0][down, across]):
                     text += "\n" + " to ".join(f"{end[down, across]:.2f}" for end in ends)
                 ax.text(across, down, text, ha="center", va="center", color=ink, fontsize=7)
-        mark_areas(ax, table, x=x, y=y, number=value, columns=columns, rows=rows)
+        style.mark_areas(ax, table, x=x, y=y, number=value, columns=columns, rows=rows)
         ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(length=0)
         ax.grid(visible=False)
-        ax.set_xlabel(f"{heading(value)} by {heading(x)} ({n_of(table[n])})")
+        ax.set_xlabel(f"{heading(value)} by {heading(x)} ({style.n_of(table[n])})")
         return ax
 
 

@@ -1,7 +1,7 @@
-"""Figures made of points: named points, estimates with intervals, means above clusters."""
+"""Named points, estimates with intervals, means above clusters, and clustered bars."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,34 +10,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from interp.errors import shortened
-from interp.report.figures.style import (
-    QUIET,
-    Interval,
-    add_legend,
-    annotate,
-    distinct,
-    house_style,
-    interval_errors,
-    look,
-    mark_points,
-    new_axes,
-    positions,
-    row_height,
-    wrapped,
-)
+from interp.report.figures import style
 from interp.report.formatting import UNDEFINED, heading, number_text
 
 _MANY_POINTS = 400
 """Above this number, dots lead to no pairs: they would hide the means."""
-
-
-def _mark_dots(
-    ax: Axes, rows: pd.DataFrame, across: Iterable[float], up: Iterable[float], **how: Any
-) -> None:
-    """Mark dots, which are told apart by all texts of their rows; many would hide the means."""
-    if len(rows) <= _MANY_POINTS:
-        texts = [str(name) for name in rows if all(isinstance(one, str) for one in rows[name])]
-        mark_points(ax, rows, list(zip(across, up, strict=True)), named=texts, **how)
 
 
 _LONGEST = 40
@@ -45,20 +22,17 @@ _LONGEST = 40
 
 
 def labeled_points(table: pd.DataFrame, *, x: str, y: str, label: str) -> Axes:
-    """One point per row of the table, such as a model, which the legend names.
-
-    Rows without a value are named below the axis as undefined.
-    """
-    with house_style():
-        ax = new_axes()
+    """One point per row, named in the legend or, without a value, as undefined below the axis."""
+    with style.house_style():
+        ax = style.new_axes()
         shown = table[[x, y]].notna().all(axis="columns")
         points, undefined = table[shown], table.loc[~shown, label].astype(str).tolist()
         places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
         for index, ((across, up), name) in enumerate(zip(places, points[label], strict=True)):
-            style = look(index)
-            how: dict[str, Any] = {"marker": style.marker, "color": style.color}
+            form = style.look(index)
+            how: dict[str, Any] = {"marker": form.marker, "color": form.color}
             ax.plot([across], [up], linestyle="", label=str(name), **how)
-        mark_points(ax, points, places, series=0, number=y, named=[label])
+        style.mark_points(ax, points, places, series=0, number=y, named=[label])
         ax.margins(0.12)
         who = f"{len(undefined):,} of {len(table):,}"
         if len(undefined) <= 8:
@@ -67,7 +41,7 @@ def labeled_points(table: pd.DataFrame, *, x: str, y: str, label: str) -> Axes:
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"{heading(x)} (n = {len(points)}){remark}")
         ax.set_ylabel(heading(y))
-        add_legend(ax, points[label].tolist())
+        style.add_legend(ax, points[label].tolist())
         return ax
 
 
@@ -78,7 +52,7 @@ def interval_points(
     y: str,
     hue: str,
     n: str,
-    interval: Interval,
+    interval: style.Interval,
     ax: Axes | None = None,
 ) -> Axes:
     """Points with whiskers: one row per value of `y`, with one point per value of `hue`.
@@ -86,18 +60,18 @@ def interval_points(
     The first row is drawn on top. An empty value is written as "undefined"; counts `n` stand below
     the row's name, once if all are equal.
     """
-    with house_style():
-        names, groups = distinct(table[y]), distinct(table[hue])
-        ax = ax or new_axes(height=row_height(names, 0.62) * len(names) + 1.3)
+    with style.house_style():
+        names, groups = style.distinct(table[y]), style.distinct(table[hue])
+        ax = ax or style.new_axes(height=style.row_height(names, 0.62) * len(names) + 1.3)
         step = 0.5 / max(len(groups) - 1, 1)
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
-            places = positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
+            places = style.positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
             how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
             whiskers(ax, rows, places, index=index, label=group, **how)
         _name_rows(ax, table, names, y=y, n=n)
         ax.set_xlabel(heading(x))
-        add_legend(ax, groups)
+        style.add_legend(ax, groups)
         return ax
 
 
@@ -110,7 +84,7 @@ def cluster_points(
     hue: str,
     size: str,
     n: str,
-    interval: Interval,
+    interval: style.Interval,
     p: str,
 ) -> Axes:
     """A dot for each cluster, and the mean of the dots with its interval; one row per value of `y`.
@@ -119,29 +93,32 @@ def cluster_points(
     clusters. An empty mean is shown as "undefined"; p is the comparison's, the same in all rows of
     one `y`.
     """
-    with house_style():
-        names, groups = distinct(means[y]), distinct(means[hue])
-        ax = new_axes(width=8.5, height=row_height(names, 0.85) * len(names) + 1.3)
+    with style.house_style():
+        names, groups = style.distinct(means[y]), style.distinct(means[hue])
+        ax = style.new_axes(width=8.5, height=style.row_height(names, 0.85) * len(names) + 1.3)
         step = 0.44 / max(len(groups) - 1, 1)
         largest = max(points[size].max(), 1) if len(points) else 1
         for index, group in enumerate(groups):
-            shift, style = (index - (len(groups) - 1) / 2) * step, look(index)
+            shift, form = (index - (len(groups) - 1) / 2) * step, style.look(index)
             dots = points[points[hue] == group]
             # Random shifts that are identical in every run.
             apart = np.random.default_rng(0).uniform(-0.16, 0.16, len(dots))
-            heights = positions(dots[y], names) + shift + apart
-            _mark_dots(ax, dots, dots[x], heights, series=len(groups) + index, number=x)
+            heights = style.positions(dots[y], names) + shift + apart
+            if len(dots) <= _MANY_POINTS:
+                at, series = list(zip(dots[x], heights, strict=True)), len(groups) + index
+                texts = [str(n) for n in dots if all(isinstance(one, str) for one in dots[n])]
+                style.mark_points(ax, dots, at, series=series, number=x, named=texts)
             ax.scatter(
                 dots[x],
                 heights,
                 s=6 + 60 * dots[size].astype(float) / largest,
-                color=style.color,
-                marker=style.marker,
+                color=form.color,
+                marker=form.marker,
                 alpha=0.3,
                 linewidths=0,
             )
             rows = means[means[hue] == group]
-            places = positions(rows[y], names) + shift
+            places = style.positions(rows[y], names) + shift
             how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
             whiskers(ax, rows, places, index=index, label=group, **how)
         for line in ax.lines:
@@ -152,9 +129,9 @@ def cluster_points(
             text = number_text(value, p_value=True)
             said = f"p {text}" if text.startswith("<") else f"p = {text}"
             said = "not tested" if np.isnan(value) else said
-            annotate(ax, said, (1, place), (6, 0), xycoords=_AT_EDGE, va="center", fontsize=9)
+            style.annotate(ax, said, (1, place), (6, 0), xycoords=_AT_EDGE, va="center", fontsize=9)
         if len(groups) > 1:
-            add_legend(ax, groups)
+            style.add_legend(ax, groups)
         return ax
 
 
@@ -168,27 +145,27 @@ def whiskers(
     places: NDArray[np.float64],
     *,
     x: str,
-    interval: Interval,
+    interval: style.Interval,
     index: int,
     label: object,
     named: Sequence[str],
 ) -> None:
     """Points with whiskers at places from top to bottom, in the look of a group."""
-    values, style = np.asarray(rows[x], dtype=np.float64), look(index)
+    values, form = np.asarray(rows[x], dtype=np.float64), style.look(index)
     ax.errorbar(
         values,
         places,
-        xerr=interval_errors(rows, values, interval),
-        fmt=style.marker,
-        color=style.color,
+        xerr=style.interval_errors(rows, values, interval),
+        fmt=form.marker,
+        color=form.color,
         elinewidth=1.6,
         label=str(label),
     )
     points = list(zip(values, places, strict=True))
-    mark_points(ax, rows, points, series=index, number=x, named=named)
-    small = {"va": "center", "color": QUIET, "fontsize": 8}
+    style.mark_points(ax, rows, points, series=index, number=x, named=named)
+    small = {"va": "center", "color": style.QUIET, "fontsize": 8}
     for place in places[np.isnan(values)]:
-        annotate(ax, f"{label}: {UNDEFINED}", (0, place), (4, 0), xycoords=_AT_EDGE, **small)
+        style.annotate(ax, f"{label}: {UNDEFINED}", (0, place), (4, 0), xycoords=_AT_EDGE, **small)
 
 
 def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: str) -> None:
@@ -197,9 +174,72 @@ def _name_rows(ax: Axes, table: pd.DataFrame, names: list[Any], *, y: str, n: st
     for name in names:
         counts = table.loc[table[y] == name, n]
         shown = counts[:1] if counts.nunique() == 1 else counts
-        labels.append(f"{wrapped(name)}\nn = {', '.join(f'{count:,}' for count in shown)}")
+        labels.append(f"{style.wrapped(name)}\nn = {', '.join(f'{count:,}' for count in shown)}")
     ax.set_yticks(range(len(names)), labels)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=True, axis="x")
     ax.grid(visible=False, axis="y")
+
+
+def grouped_bars(
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    hue: str,
+    n: str,
+    interval: style.Interval | None = None,
+    groups: Sequence[object] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Bars of `y`: one cluster per value of `x`, with one bar per value of `hue`.
+
+    Values keep their order of appearance. An empty height is shown as "undefined"; counts `n` stand
+    below each cluster. `groups` are all values of `hue` in the figure, if this panel may lack some.
+    """
+    with style.house_style():
+        clusters, groups = style.distinct(table[x]), groups or style.distinct(table[hue])
+        ax = ax or style.new_axes(width=min(max(6.0, 0.28 * len(clusters) * len(groups) + 2), 12.0))
+        width = 0.82 / max(len(groups), 1)
+        for index, group in enumerate(groups):
+            rows, form = table[table[hue] == group], style.look(index)
+            if rows.empty:
+                continue
+            places = style.positions(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
+            heights = np.asarray(rows[y], dtype=np.float64)
+            bars = ax.bar(
+                places,
+                np.nan_to_num(heights),
+                width=width * 0.92,
+                color=form.color,
+                hatch=form.hatch,
+                edgecolor="white",
+                linewidth=0,
+                label=str(group),
+            )
+            for at, (bar, row) in enumerate(zip(bars, rows.to_dict("records"), strict=True)):
+                if not np.isnan(heights[at]):
+                    style.mark(ax, bar, row, at=(index, at), number=y, named=[x, hue])
+            if interval is not None:
+                errors = style.interval_errors(rows, heights, interval)
+                ax.errorbar(
+                    places, heights, yerr=errors, fmt="none", ecolor="#1b1f24", elinewidth=1
+                )
+            upright = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": 8}
+            for place in places[np.isnan(heights)]:
+                style.annotate(ax, UNDEFINED, (place, 0), (0, 3), color=style.QUIET, **upright)
+        counts = [style.n_of(table.loc[table[x] == cluster, n]) for cluster in clusters]
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        room = int(ax.get_position().width * figure.get_figwidth() / style.LETTER)
+        letters = max(12, room // max(len(clusters), 1))
+        names = [style.wrapped(cluster, letters) for cluster in clusters]
+        labels = [f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
+        ax.set_xticks(range(len(clusters)), labels)
+        if sum(max(map(len, name.splitlines() or [""])) for name in names) > room:
+            ax.tick_params(axis="x", labelrotation=90)
+        ax.tick_params(axis="x", length=0)
+        ax.set_ylabel(heading(y))
+        style.add_legend(ax, groups)
+        return ax

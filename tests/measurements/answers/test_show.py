@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from interp.analysis.cautions.sample import sample_cautions
+from interp.analysis.cautions.collected import sample_cautions
 from interp.measurements.answers.show import unequal
 
 

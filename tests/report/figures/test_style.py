@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import shortened
-from interp.report.figures.bars import grouped_bars
+from interp.report.figures.points import grouped_bars
 from interp.report.figures.style import (
     NOTHING_SHOWN,
     house_style,
