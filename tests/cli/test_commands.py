@@ -19,6 +19,7 @@ from interp.measurements.attribution.show import Attributions
 from interp.measurements.specs import Patch
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT, organism_names
+from interp.models.packaged import GRAFTS
 from interp.runs.folder import RunFolder
 from tests.cli.test_help import helped
 from tests.measurements.attribution.test_ratios import COLUMNS
@@ -136,7 +137,7 @@ def test_dataset_writes_files_that_are_read_as_they_were(tmp_path, suffix):
 def test_models_lists_every_organism(capsys):
     assert main(["models"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in organism_names())
+    assert all(name in shown for name in (*organism_names(), *GRAFTS.names()))
 
 
 def test_results_go_to_a_folder_named_after_the_run(tmp_path, monkeypatch):

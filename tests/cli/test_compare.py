@@ -7,9 +7,6 @@ import pytest
 import interp
 from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.cli import main
-from interp.comparing.differences import compared_sides
-from interp.comparing.items import answers_log, side_of
-from interp.comparing.options import Comparing
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.runs.folder import RunFolder
 
@@ -31,17 +28,6 @@ def compared(capsys, *arguments):
     code = main(["compare", *map(str, arguments)])
     out, err = capsys.readouterr()
     return code, " ".join(out.split()), err
-
-
-@pytest.mark.slow
-def test_two_models_of_one_run(folders, capsys):
-    code, out, _ = compared(capsys, folders / "both", "--model", *MODELS)
-    assert code == 0
-    assert "organism/llama-deep minus organism/gemma2" in out
-    assert "paired" in out
-    answers = pd.read_parquet(folders / "both" / "answers.parquet")
-    right = answers.groupby("model")["correct"].sum()
-    assert right[MODELS[0]] > right[MODELS[1]]
 
 
 @pytest.mark.parametrize(
@@ -199,32 +185,3 @@ def test_changed_texts_are_refused(folders, capsys, tmp_path):
     code, _, err = compared(capsys, tmp_path / "one", tmp_path / "both", "--model", MODELS[0])
     assert code == 2
     assert "prompts.parquet has changed" in err
-
-
-def test_the_table_by_hand():
-    number = pd.Series(range(40))
-    prompts = pd.DataFrame({"prompt_id": number.astype(str), "pair_id": (number // 2).astype(str)})
-    prompts = prompts.assign(text="item " + prompts["prompt_id"] + " of 40", gold="Yes")
-    prompts["side"] = ["a", "b"] * 20
-    prompts = prompts.assign(city=number // 4, weight=1.0)
-    sides = [
-        side_of(
-            answers_log(
-                name,
-                prompts[["prompt_id"]].assign(answer="", error="", correct=number % every < 2),
-                prompts,
-                cluster="city",
-                pairs=True,
-            )
-        )
-        for name, every in (("one", 4), ("other", 8))
-    ]
-    table = compared_sides(sides, Comparing()).differences.frame.set_index(["metric", "subset"])
-    assert [*table.index] == [("correct", own) for own in ("all", "a", "b")] + [("paired", "all")]
-    assert (table["score_a"] == 0.5).all() and (table["score_b"] == 0.25).all()
-    assert [*table["items"]] == [40, 20, 20, 20]
-    assert [*table["only_a"]] == [10, 5, 5, 5] and (table["only_b"] == 0).all()
-    assert (table["clusters"] == 10).all()
-    assert (table["difference_low"] < 0.25).all() and (table["difference_high"] > 0.25).all()
-    assert (table.filter(regex="_low|_high").abs() <= 1).all(axis=None)
-    assert [*table["p_mcnemar"]] == [2 / 2**10, *[2 / 2**5] * 3]

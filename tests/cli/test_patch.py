@@ -16,7 +16,6 @@ from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.runs import folder as folder_module
-from interp.runs import run as run_module
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -188,26 +187,3 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT]["pairs"] == 3
     assert record["run"]["parameters"]["sites"] == ["resid_pre"]
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(Patch, "shard_prompts", 2)
-    monkeypatch.setattr(Spec, "shard_prompts", 2)
-    undisturbed = tmp_path / "undisturbed"
-    assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
-    original, written = run_module.write, []
-
-    def interrupted(shard, *rest, **options):
-        if written:
-            raise KeyboardInterrupt
-        written.append(shard)
-        original(shard, *rest, **options)
-
-    monkeypatch.setattr(run_module, "write", interrupted)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130
-    monkeypatch.setattr(run_module, "write", original)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 0
-    for table in ("patches", "pairs"):
-        one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
-        assert one.read_bytes() == other.read_bytes()

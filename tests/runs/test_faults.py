@@ -17,8 +17,6 @@ from interp.errors import UserError
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
-from interp.models.model import Model
-from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
 from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, problems, slug
@@ -26,7 +24,6 @@ from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import Run
-from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
 from tests.support.records import edited
@@ -38,10 +35,7 @@ from tests.support.runs import (
     changed,
     hang_in,
     run_and_log,
-    run_command,
     run_in,
-    run_slowly,
-    run_under_a_jumping_clock,
     work_in,
 )
 from tests.support.tiny import tiny_model
@@ -96,23 +90,6 @@ def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_after_kill_9_with_the_same_table(tmp_path):
-    shards = tmp_path / "run" / "shards"
-    with child(run_command, tmp_path / "undisturbed") as undisturbed:
-        assert ended(undisturbed) == 0
-    with child(run_command, tmp_path / "run") as process:
-        until(lambda: len(list(shards.glob("*/[0-9a-f]*"))) >= 3)
-        process.kill()
-        assert ended(process) == -signal.SIGKILL
-    assert not (tmp_path / "run" / "answers.parquet").exists()
-    with child(run_command, tmp_path / "run") as again:
-        assert ended(again) == 0
-    for name in ("answers.parquet", "prompts.parquet", "accuracy_table.csv"):
-        one, other = (tmp_path / folder / name for folder in ("undisturbed", "run"))
-        assert one.read_bytes() == other.read_bytes()
-
-
-@pytest.mark.slow
 def test_workers_share_the_shards_and_few_are_measured_twice(tmp_path, undisturbed):
     folder, log = tmp_path / "run", tmp_path / "log"
     with ExitStack() as stack:
@@ -139,21 +116,6 @@ def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undi
             hanging.kill()
             hanging.join()
             assert ended(other) == 0
-    assert tables(folder) == undisturbed
-
-
-def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
-    folder = tmp_path / "run"
-    with child(run_slowly, folder) as process:
-        until(lambda: list((folder / "shards").glob("*/[0-9a-f]*")))
-        start = time.monotonic()
-        os.kill(process.pid, signal.SIGINT)
-        assert ended(process) == 130
-        assert time.monotonic() - start < 5
-    assert not list((folder / "claims").glob("*/*"))
-    (record,) = worker_records(folder)
-    assert "interrupted" in record.error
-    run_in(folder)
     assert tables(folder) == undisturbed
 
 
@@ -238,38 +200,6 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     assert not list((folder / "claims").glob("*/*"))
     ballast.unlink()
     run_in(folder)
-    assert tables(folder) == undisturbed
-
-
-def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
-    folder = tmp_path / "run"
-    run_in(folder)
-    other = tiny_model("qwen2")
-    retrained = Model("tiny llama", other.hf, other.tokenizer)
-    before = tables(folder)
-    with pytest.raises(
-        UserError, match=r"tiny llama.*\b[0-9a-f]{64}\b.*\b[0-9a-f]{64}\b.*NAME=PATH"
-    ):
-        work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
-    assert tables(folder) == before
-
-
-def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    run_in(folder)
-    monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
-    with pytest.raises(UserError, match=r"version.*interp.*--out\b"):
-        work_in(folder).open()
-
-
-@pytest.mark.slow
-def test_clocks_that_jump_change_nothing(tmp_path, undisturbed):
-    folder = tmp_path / "run"
-    with ExitStack() as stack:
-        workers = [
-            stack.enter_context(child(run_under_a_jumping_clock, folder, seed)) for seed in (0, 1)
-        ]
-        assert [ended(worker) for worker in workers] == [0, 0]
     assert tables(folder) == undisturbed
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import os
-import random
 import signal
 import sys
 import time
@@ -65,11 +64,6 @@ def resume(folder, options):
         sys.exit(2)
 
 
-def run_slowly(folder):
-    """Run in some seconds."""
-    run_in(folder, spec=altered(_doze))
-
-
 def run_and_log(folder, log):
     """Run slowly, and log each measured shard as a line of a file."""
     original = run_module.write
@@ -80,18 +74,7 @@ def run_and_log(folder, log):
         original(shard, *rest, **options)
 
     run_module.write = logged
-    run_slowly(folder)
-
-
-def run_under_a_jumping_clock(folder, seed):
-    chance = random.Random(seed)
-    time.time = lambda: chance.uniform(-1e9, 4e9)
-    run_in(folder)
-
-
-def run_command(folder):
-    Spec.shard_prompts = SHARD_PROMPTS
-    assert main(["evaluate", "--limit", "12", "--device", "cpu", "--out", str(folder)]) == 0
+    run_in(folder, spec=altered(_doze))
 
 
 def run_main(argv, errors):
