@@ -64,29 +64,6 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
         assert "guarantee" in message
 
 
-def widest(text):
-    return max(len(line.rstrip()) for line in text.splitlines())
-
-
-@pytest.mark.slow
-def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
-    """Heads are whole numbers, also where another site has none."""
-    options = ["patch", "--limit", "2", "--device", "cpu", "--site", "z,resid_pre"]
-    assert main([*options, "--out", str(tmp_path / "out")]) == 0
-    shown = capsys.readouterr().out
-    assert widest(shown) <= 80
-    table = pd.read_csv(tmp_path / "out" / "effect_table.csv")
-    for site in ("z", "resid_pre"):
-        largest = table[(table["site"] == site) & (table["recognized"] == "all")]
-        largest = largest.loc[largest["effect"].abs().nlargest(5).index]
-        part = shown.partition(f"counterpart, {site}")[2].partition("Effects by role")[0]
-        rows = [line.split() for line in part.splitlines() if re.search(r" -?\d+\.\d{3}", line)]
-        heads = largest["head"].dropna().astype(int).astype(str).tolist()
-        assert [row[1] for row in rows[: len(heads)]] == heads
-        texts = [f"{effect:.3f}" for effect in largest["effect"]]
-        assert [text for row in rows for text in row if text in texts] == texts
-
-
 def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
     def without_numbers(self, pair, cells):
         return PatchedMetrics(math.nan, math.nan, tuple(math.nan for _ in cells))
