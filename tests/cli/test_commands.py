@@ -57,26 +57,6 @@ def test_the_main_job(tmp_path, capsys):
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    ("method", "column"),
-    [
-        ("input_gradient", "gradient_mean_ratio"),
-        ("captum:occlusion", "captum:occlusion_mean_ratio"),
-    ],
-)
-def test_methods_and_targets_are_options(tmp_path, method, column):
-    options = ["--limit", "2", "--methods", method, "--target", "contrast", "--keep-tokens"]
-    options += ["--device", "cpu", "--batch-tokens", "500", "--out", str(tmp_path / "out")]
-    assert main(["attribute", *options]) == 0
-    scores = pq.read_table(tmp_path / "out" / "token_scores.parquet").to_pandas()
-    assert set(scores["method"]) == {method}
-    assert set(scores["target"]) == {"contrast"}
-    table = pd.read_csv(tmp_path / "out" / "attribution_table.csv")
-    assert table["attention_mean_ratio"].isna().all()
-    assert table[column].notna().all()
-
-
 @pytest.mark.slow
 def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     folder = tmp_path / "out"
