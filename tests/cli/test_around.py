@@ -1,7 +1,6 @@
 """Messages around prompts, asked for on the command line, in YAML and in Python."""
 
 import json
-import re
 
 import pandas as pd
 import pytest
@@ -140,14 +139,6 @@ def test_validate_finds_the_rows_that_would_be_refused(tmp_path, capsys):
     assert "omit --instruction" in capsys.readouterr().err
     assert main(["validate", str(tmp_path), "--shots", "1"]) == 2
     assert "omit --shots" in capsys.readouterr().err
-
-
-def test_too_many_shots_stop_a_run_before_it_begins(file, tmp_path, capsys):
-    out = tmp_path / "run"
-    command = ["evaluate", *MODEL, "--data", str(file), "--shots", "4", "--out", str(out)]
-    assert main(command) == 2
-    assert re.search(r"\b4 clusters.*\b3\b", capsys.readouterr().err)
-    assert not out.exists()
 
 
 def test_effects_leave_the_messages_as_they_are():

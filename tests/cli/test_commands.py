@@ -19,6 +19,7 @@ from interp.measurements.attribution.show import Attributions
 from interp.measurements.specs import Patch
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT, organism_names
+from interp.models.packaged import GRAFTS
 from interp.runs.folder import RunFolder
 from tests.cli.test_help import helped
 from tests.measurements.attribution.test_ratios import COLUMNS
@@ -54,26 +55,6 @@ def test_the_main_job(tmp_path, capsys):
     pd.testing.assert_frame_equal(written[columns], result.to_frame()[columns], rtol=1e-6)
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    ("method", "column"),
-    [
-        ("input_gradient", "gradient_mean_ratio"),
-        ("captum:occlusion", "captum:occlusion_mean_ratio"),
-    ],
-)
-def test_methods_and_targets_are_options(tmp_path, method, column):
-    options = ["--limit", "2", "--methods", method, "--target", "contrast", "--keep-tokens"]
-    options += ["--device", "cpu", "--batch-tokens", "500", "--out", str(tmp_path / "out")]
-    assert main(["attribute", *options]) == 0
-    scores = pq.read_table(tmp_path / "out" / "token_scores.parquet").to_pandas()
-    assert set(scores["method"]) == {method}
-    assert set(scores["target"]) == {"contrast"}
-    table = pd.read_csv(tmp_path / "out" / "attribution_table.csv")
-    assert table["attention_mean_ratio"].isna().all()
-    assert table[column].notna().all()
 
 
 @pytest.mark.slow
@@ -136,7 +117,7 @@ def test_dataset_writes_files_that_are_read_as_they_were(tmp_path, suffix):
 def test_models_lists_every_organism(capsys):
     assert main(["models"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in organism_names())
+    assert all(name in shown for name in (*organism_names(), *GRAFTS.names()))
 
 
 def test_results_go_to_a_folder_named_after_the_run(tmp_path, monkeypatch):

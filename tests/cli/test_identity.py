@@ -64,5 +64,9 @@ def test_models_are_compared_by_name_or_path_and_keep_their_names(folders, capsy
     assert main(["compare", str(run), "--model", str(a), f"{b}/"]) == 0
     assert capsys.readouterr().out == shown
     assert main(["compare", str(run), "--model", str(a), "m"]) == 2
+    before = (run / "answers.parquet").read_bytes()
     assert evaluated(run, f"m={b}") == 2
-    assert re.search(r"identity.*\b[0-9a-f]{64}\b", capsys.readouterr().err)
+    identity = r"\b[0-9a-f]{64}\b"
+    told = rf"\bm: .*identity.*{identity}.*{identity}.*NAME=PATH"
+    assert re.search(told, capsys.readouterr().err)
+    assert (run / "answers.parquet").read_bytes() == before

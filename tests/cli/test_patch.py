@@ -16,7 +16,6 @@ from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.runs import folder as folder_module
-from interp.runs import run as run_module
 from tests.cli.test_bad_input import refused
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -63,29 +62,6 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     for level in ("1", "0"):
         message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
         assert "guarantee" in message
-
-
-def widest(text):
-    return max(len(line.rstrip()) for line in text.splitlines())
-
-
-@pytest.mark.slow
-def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
-    """Heads are whole numbers, also where another site has none."""
-    options = ["patch", "--limit", "2", "--device", "cpu", "--site", "z,resid_pre"]
-    assert main([*options, "--out", str(tmp_path / "out")]) == 0
-    shown = capsys.readouterr().out
-    assert widest(shown) <= 80
-    table = pd.read_csv(tmp_path / "out" / "effect_table.csv")
-    for site in ("z", "resid_pre"):
-        largest = table[(table["site"] == site) & (table["recognized"] == "all")]
-        largest = largest.loc[largest["effect"].abs().nlargest(5).index]
-        part = shown.partition(f"counterpart, {site}")[2].partition("Effects by role")[0]
-        rows = [line.split() for line in part.splitlines() if re.search(r" -?\d+\.\d{3}", line)]
-        heads = largest["head"].dropna().astype(int).astype(str).tolist()
-        assert [row[1] for row in rows[: len(heads)]] == heads
-        texts = [f"{effect:.3f}" for effect in largest["effect"]]
-        assert [text for row in rows for text in row if text in texts] == texts
 
 
 def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
@@ -188,26 +164,3 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT]["pairs"] == 3
     assert record["run"]["parameters"]["sites"] == ["resid_pre"]
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(Patch, "shard_prompts", 2)
-    monkeypatch.setattr(Spec, "shard_prompts", 2)
-    undisturbed = tmp_path / "undisturbed"
-    assert main(["patch", *OPTIONS, "--out", str(undisturbed)]) == 0
-    original, written = run_module.write, []
-
-    def interrupted(shard, *rest, **options):
-        if written:
-            raise KeyboardInterrupt
-        written.append(shard)
-        original(shard, *rest, **options)
-
-    monkeypatch.setattr(run_module, "write", interrupted)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 130
-    monkeypatch.setattr(run_module, "write", original)
-    assert main(["patch", *OPTIONS, "--out", str(tmp_path / "out")]) == 0
-    for table in ("patches", "pairs"):
-        one, other = (f / f"{table}.parquet" for f in (undisturbed, tmp_path / "out"))
-        assert one.read_bytes() == other.read_bytes()

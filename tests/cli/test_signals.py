@@ -9,6 +9,7 @@ from interp.cli import INTERRUPTED, TERMINATED, main
 from interp.files import names_in
 from interp.measurements.specs import Evaluate
 from interp.runs import run
+from interp.runs.workers import worker_records
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,8 @@ def test_a_run_that_is_ended_keeps_its_shards_and_goes_on(
         assert main(command) == code
     assert signal.getsignal(signal.SIGTERM) is before
     assert re.search(r"command.*resume", capsys.readouterr().err)
+    (record,) = worker_records(tmp_path / "out")
+    assert "interrupted" in record.error
     kept = {shard.folder: shard.folder.stat().st_mtime_ns for shard in written}
     assert len(kept) == 2
     (model,) = names_in(tmp_path / "out" / "shards")

@@ -27,13 +27,17 @@ print(len(words), "commands")
 """
 
 
+def printed(code):
+    """What Python prints in a process of its own."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def test_no_help_and_no_list_imports_what_only_measuring_needs():
-    shown = subprocess.run(
-        [sys.executable, "-c", CHECK], capture_output=True, text=True, check=True
-    )
-    assert shown.stdout.endswith("commands\n")
-    assert "imports" not in shown.stdout
-    assert int(shown.stdout.split()[0]) > 30
+    shown = printed(CHECK)
+    assert shown.endswith("commands\n")
+    assert "imports" not in shown
+    assert int(shown.split()[0]) > 30
 
 
 @pytest.mark.parametrize("form", ["records", "list"])
@@ -44,8 +48,7 @@ def test_validating_a_table_imports_no_torch(form, tmp_path):
     file.write_text(json.dumps(rows if form == "records" else columns))
     words = ["validate", str(file)]
     code = f"import sys; from interp.cli import main; print(main({words}), 'torch' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == ["0", "False"]
+    assert printed(code).split() == ["0", "False"]
 
 
 UNUSED = ("peft", "bitsandbytes", "interp.training.run", "torch._inductor.compile_fx", "matplotlib")
@@ -60,7 +63,4 @@ UNUSED = ("peft", "bitsandbytes", "interp.training.run", "torch._inductor.compil
 )
 def test_measuring_imports_nothing_that_it_does_not_need(start, unused):
     loaded = f"{start}; import sys; print(*[name for name in {unused} if name in sys.modules])"
-    shown = subprocess.run(
-        [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
-    )
-    assert shown.stdout.split() == []
+    assert printed(loaded).split() == []

@@ -2,7 +2,6 @@
 
 import http.client
 import http.server
-import json
 import re
 import socket
 import threading
@@ -198,18 +197,6 @@ def test_a_port_in_use_is_said(folder, port):
 def test_only_the_loopback_address_listens(folder):
     with server(folder, frozenset(), 0, SECRET) as serving:
         assert serving.server_address[0] == LOOPBACK
-
-
-def test_the_browser_is_part_of_the_record_and_is_checked(folder, capsys):
-    record = json.loads((folder / "run.json").read_text())
-    assert {"pairs.html", "pairs/index.js", "pairs/d0.js"} <= set(record["report"])
-    assert main(["validate", str(folder)]) == 0
-    piece = folder / "pairs" / "d0.js"
-    content = piece.read_bytes()
-    piece.write_bytes(content + b" ")
-    assert main(["validate", str(folder)]) == 2
-    assert "pairs/d0.js has changed" in capsys.readouterr().err
-    piece.write_bytes(content)
 
 
 def test_the_command_says_where_the_page_is_and_serves_it(folder, monkeypatch, capsys):

@@ -146,17 +146,9 @@ def test_a_study_resumes_with_the_same_scores_alone(tmp_path, capsys):
     write_table(pd.DataFrame(rows), mine)
     write_table(pd.DataFrame(rows[len(rows) // 2 :]), other)
     folder = tmp_path / "study"
-    command = [
-        "faithfulness",
-        "--model",
-        "organism/phi3-shallow",
-        "--device",
-        "cpu",
-        "--limit",
-        "2",
-    ]
-    command += ["--methods", "input_gradient", "--no-reinitialized", "--out", str(folder)]
-    command += ["--scores", f"mine={mine}", "--scores", f"other={other}"]
+    command = ["faithfulness", "--model", "organism/phi3-shallow", "--device", "cpu"]
+    command += ["--limit", "2", "--methods", "input_gradient", "--no-reinitialized"]
+    command += ["--out", str(folder), "--scores", f"mine={mine}", "--scores", f"other={other}"]
     assert main(command) == 0
     said = capsys.readouterr().out
     assert re.search(r"\bother has scores for 0 of 4 judged prompts", " ".join(said.split()))

@@ -125,16 +125,6 @@ def test_names_that_hold_html_are_text_and_a_long_table_is_folded(page):
     assert page.locator("#table-accuracy details").count() == 0
 
 
-def test_without_scripts_everything_is_there(browser, file):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(file.as_uri())
-    assert models(page) == TABLE["model"].tolist()
-    assert page.locator("#table-accuracy button").count() == 0
-    assert page.locator("#figure-bars svg").is_visible()
-    context.close()
-
-
 def test_a_click_on_a_component_leaves_only_its_edges_each_of_which_leads_to_its_pairs(
     browser, tmp_path
 ):

@@ -109,14 +109,6 @@ def test_pairs_of_ones_own_are_clusters_of_themselves(organism, prompts):
     assert own.summary()["clusters"].max() == 2
 
 
-def test_verified_cells_are_no_sample(organism, prompts):
-    found = interp.patch(
-        organism, prompts[:4], granularity="segment", estimate="gradient", verify=2
-    )
-    assert set(found.patches["method"]) == {"exact", "gradient"}
-    assert set(found.summary()["method"]) == {"gradient"}
-
-
 def test_a_heat_map_of_patches_shows_one_site(patches):
     image = patches.plot(site="attn_out").axes[0].images[0]
     summary = patches.summary().query("site == 'attn_out' and recognized == 'all'")
@@ -172,8 +164,3 @@ def test_a_measurement_without_a_table_says_so(organism, prompts):
     assert texts.summary()["prompts"].tolist() == [2]
     with pytest.raises(interp.UserError, match=r"table 'answers'.*completions, prompts"):
         texts.table("answers")
-
-
-def test_html_in_a_model_name_is_escaped(organism, prompts):
-    model = interp.Model(HOSTILE, organism.hf, organism.tokenizer)
-    assert "<script" not in interp.evaluate(model, prompts[:2])._repr_html_()

@@ -10,7 +10,6 @@ from interp.measurements.attribution.show import Attributions
 from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.runs.folder import RunFolder
-from tests.support.pages import check_first_screen
 from tests.support.records import edited
 
 
@@ -71,15 +70,10 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     (accuracy,) = results.items[0].frame["paired_accuracy"]
     assert "8 prompts, 1 model." in report.glance.question
     assert re.search(r"\b4 clusters \(entity_b\).*\b2\.3\b", report.glance.question)
-    assert main(["report", str(folder)]) == 0
-    check_first_screen(report, (folder / "report.html").read_text())
-    numbers = report.glance.items[0].frame.set_index("number")["value"]
     own = results.items[0].frame.iloc[0]
     free = results.items[1].frame.iloc[0]
     assert free["paired_accuracy"] == pytest.approx(own["paired_accuracy"])
     assert free["rulebreaker_accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
-    assert numbers["paired accuracy"] == pytest.approx(accuracy)
-    assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert re.match(rf"Paired accuracy .*\b{accuracy:.2f} \[", report.glance.sentences[0])
 
 
@@ -103,13 +97,3 @@ def test_console_record_and_page_say_how_often_nothing_is_answered(tmp_path, cap
     assert re.search("page; ", capsys.readouterr().err)
     assert data.read_text() == "pair,side\n"
     assert main(["evaluate", *options[:4], "--out", str(tmp_path)]) == 2
-
-
-@pytest.mark.slow
-def test_a_model_name_that_holds_html_is_escaped(folder):
-    hostile = "<script>alert(1)</script>"
-    edited(folder / "run.json", lambda record: record["run"].update(system=hostile))
-    assert main(["report", str(folder)]) == 0
-    page = (folder / "report.html").read_text()
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert" in page

@@ -97,14 +97,6 @@ def test_an_id_that_this_program_does_not_make_is_refused(run, id_, retry):
     assert contents(run) == before
 
 
-def test_a_string_in_place_of_the_ids_is_refused(run):
-    edited(run / "models" / LLAMA, lambda record: record.update(shards=str(run.parent / "thesis")))
-    before = contents(run)
-    assert resumed(run) == 2
-    assert contents(run) == before
-    assert (run.parent / "thesis" / "thesis.tex").exists()
-
-
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("place", ["run.json", "models", f"models/{LLAMA}", "shards", "workers"])
 def test_links_are_not_followed(run, place):
@@ -137,7 +129,9 @@ def test_pipes_and_devices_are_not_opened(run, place):
         ("run.json", lambda r: r.update(run=None), r"\brun\.json.*--out\b"),
         ("run.json", lambda r: r.update(models="all"), r"run\.json.* models: "),
         ("run.json", lambda r: r["files"].update({"../x.parquet": "0" * 64}), r"run\.json.* files"),
-        (f"models/{LLAMA}", lambda r: r.pop("tables"), r"models/tiny.* tables: "),
+        (f"models/{LLAMA}", lambda r: r.pop("data_hash"), r"models/tiny.* data_hash: "),
+        (f"models/{LLAMA}", lambda r: r.update(shards=2 * r["shards"]), r"tiny.* shards: .*ids"),
+        (f"models/{LLAMA}", lambda r: r.update(shards="../../../thesis"), r"tiny.* shards: "),
         (f"models/{LLAMA}", lambda r: r.update(name="gpt"), r"record.*'gpt'"),
         (f"models/{LLAMA}", lambda r: r.update(further=1), r"models/tiny.* further: "),
     ],

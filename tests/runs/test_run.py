@@ -171,12 +171,6 @@ def test_the_cut_leaves_the_tables_and_a_resumed_run_keeps_it(tmp_path, monkeypa
     assert whole["predicted_token"].equals(parts["predicted_token"])
 
 
-def test_rows_are_in_the_order_of_the_prompts(tmp_path):
-    run_in(tmp_path, "llama")
-    ids = pq.read_table(tmp_path / "answers.parquet")["prompt_id"].to_pylist()
-    assert ids == [prompt.id for prompt in some_prompts(12)]
-
-
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     undisturbed = tmp_path / "undisturbed"
     run_in(undisturbed, "llama")
@@ -208,20 +202,3 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert len(resumed) == 1
     assert contents(folder) == contents(undisturbed)
     assert not list(folder.rglob(".torn*"))
-
-
-def test_a_changed_model_is_measured_again(tmp_path):
-    one = bind(Attribute(), tiny_model("llama"))
-    other = bind(Attribute(), tiny_model("qwen2"))
-    ids = [
-        {shard.id for shard in cut(m, some_prompts(12), tmp_path)}
-        for m in (one, other, bind(Attribute(target="gold"), tiny_model("llama")))
-    ]
-    assert not ids[0] & ids[1]
-    assert not ids[0] & ids[2]
-
-
-def test_a_broken_record_is_refused(tmp_path):
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(UserError, match=r"\brun\.json.*JSON"):
-        run_in(tmp_path, "llama")

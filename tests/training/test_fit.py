@@ -119,12 +119,3 @@ def test_a_mistake_in_the_first_step_of_a_resumed_run_is_not_put_down_to_the_che
 
     with pytest.raises(KeyError, match="a mistake"):
         learn(stopped.parent, broken)
-
-
-def test_a_folder_with_checkpoints_of_another_program_is_refused(tmp_path):
-    foreign = tmp_path / "checkpoint-3"
-    foreign.mkdir()
-    (foreign / "model.safetensors").write_text("")
-    with pytest.raises(UserError, match=r"checkpoint-3\b.*program"):
-        learn(tmp_path)
-    assert (foreign / "model.safetensors").exists()

@@ -6,7 +6,6 @@ import json
 import pytest
 import yaml
 
-from interp.cli import main
 from interp.models.adapters import WEIGHTS, read_adapter
 from interp.models.packaged import GRAFTS
 from interp_experiments.grafts.card import readme
@@ -70,9 +69,3 @@ def test_a_graft_is_small_and_names_its_base(name):
     assert (folder / WEIGHTS).stat().st_size < 1_000_000
     adapter = read_adapter(name, folder)
     assert (adapter.base.name, adapter.base.checksum) == (BASE, BASE_CHECKSUM)
-
-
-def test_the_list_of_models_has_them(capsys):
-    assert main(["models"]) == 0
-    shown = capsys.readouterr().out
-    assert all(name in shown for name in GRAFTS.names())

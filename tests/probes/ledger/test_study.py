@@ -10,12 +10,9 @@ from interp.analysis.cautions.caution import COPIED, FEW_FAILURES
 from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.lens.ledger import USED
-from interp.measurements.specs import Lens, Steer
-from interp.measuring.spec import Spec
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, load_facts
 from interp.report.page import FigureItem
-from interp.runs import run as run_module
 from interp_experiments.organisms.facts import city_prompts, plant_facts, planted_class
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.train import train
@@ -190,38 +187,6 @@ def test_parts_of_the_prompts_have_rows_of_their_own(organisms, tmp_path):
     by = rows.set_index(["factor", "value"])["n"]
     assert by[ALL].sum() == by["rule"].sum()
     assert wide(results.shares)["n"].tolist() == by.tolist()
-
-
-def test_the_command_stopped_after_every_shard_ends_with_the_same_tables(
-    organisms, tables, tmp_path, monkeypatch
-):
-    for spec in (Spec, Lens, Steer):
-        monkeypatch.setattr(spec, "shard_prompts", 6)
-    command = ["run", "ledger", "--model", f"fact-mixed={organisms / 'fact-mixed'}"]
-    command += ["--data", str(tables / "pairs.csv"), "--facts", str(tables / "facts.csv")]
-    command += ["--limit", "6", "--lens", "logit", "--layers", "0,1", "--device", "cpu"]
-    command += [text for name, value in OWN.items() for text in (f"--{name}", value)]
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert main([*command, "--out", str(whole)]) == 0
-    original, written = run_module.write, []
-
-    def interrupted(shard, *rest, **options):
-        if len(written) == stops:
-            raise KeyboardInterrupt
-        original(shard, *rest, **options)
-        written.append(shard.id)
-
-    monkeypatch.setattr(run_module, "write", interrupted)
-    for stops in range(1, 7):
-        ended = main([*command, "--out", str(stopped)])
-        assert ended == (0 if stops == 6 else 130)
-        assert len(written) == stops  # no shard is measured twice
-    files = {
-        file.relative_to(whole) for file in whole.rglob("*") if file.suffix in (".csv", ".parquet")
-    }
-    assert {"ledger.csv", "ledger_shares.csv", "answers.parquet"} <= {file.name for file in files}
-    for file in files:
-        assert (whole / file).read_bytes() == (stopped / file).read_bytes(), file
 
 
 def test_what_is_asked_for_is_measured():

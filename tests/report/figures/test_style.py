@@ -5,18 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import shortened
+from interp.report.figures import style
 from interp.report.figures.points import grouped_bars
-from interp.report.figures.style import (
-    NOTHING_SHOWN,
-    house_style,
-    legend_beside,
-    look,
-    new_axes,
-    panel_a_model,
-    say_if_nothing_is_shown,
-    with_caption,
-    wrapped,
-)
 from interp.report.formatting import UNDEFINED
 from interp.report.glance import dots
 from tests.report.figures.drawn import BARS, INTERVAL, words
@@ -27,7 +17,7 @@ def test_a_caption_is_written_whole_and_hides_nothing():
     figure = ax.get_figure(root=True)
     before = figure.get_figheight()
     text = "Bars: share of pairs. Whiskers: 95% intervals. " * 12
-    with_caption(figure, title="Accuracy", text=text)
+    style.with_caption(figure, title="Accuracy", text=text)
     assert figure.get_figheight() > before
     told = words(ax)
     assert " ".join(text.split()) in " ".join(told.split())
@@ -38,7 +28,7 @@ def test_a_caption_is_written_whole_and_hides_nothing():
 
 
 def test_looks_differ_by_more_than_color():
-    looks = [look(index) for index in range(40)]
+    looks = [style.look(index) for index in range(40)]
     assert len(set(looks)) == 40
     assert len({(a.color, a.hatch) for a in looks}) == 40
     assert len({(a.color, a.marker) for a in looks}) == 40
@@ -61,10 +51,10 @@ def test_letters_that_the_font_lacks_are_told_once(tmp_path, capsys):
 
 def test_panels_carry_whole_names_or_say_that_there_is_nothing():
     table = pd.DataFrame({"model": ["organism/a", "organism/a"], "x": [1.0, 2.0], "y": [1.0, 2.0]})
-    assert panel_a_model(table, lambda rows, ax: ax).get_title() == "organism/a"
-    nothing = panel_a_model(table[:0], lambda rows, ax: ax).figure
+    assert style.panel_a_model(table, lambda rows, ax: ax).get_title() == "organism/a"
+    nothing = style.panel_a_model(table[:0], lambda rows, ax: ax).figure
     assert [text.get_text() for text in nothing.texts] == [UNDEFINED]
-    legend_beside(nothing, [])
+    style.legend_beside(nothing, [])
     assert nothing.legends == []
 
 
@@ -78,8 +68,8 @@ def test_the_legend_meets_neither_title_nor_caption(models):
         ax.legend()
         return ax
 
-    figure = panel_a_model(table, draw).figure
-    with_caption(figure, title="A title of many words. " * 6, text="What is drawn. " * 20)
+    figure = style.panel_a_model(table, draw).figure
+    style.with_caption(figure, title="A title of many words. " * 6, text="What is drawn. " * 20)
     figure.draw_without_rendering()
     (legend,) = figure.legends
     boxes = [part.get_window_extent() for part in (legend, *figure.texts)]
@@ -107,7 +97,7 @@ def test_names_and_legends_stay_within_the_figure(models, groups):
         for m in models
         for g in groups
     ]
-    with house_style():
+    with style.house_style():
         ax = dots(pd.DataFrame(rows))
         figure = ax.get_figure(root=True)
         figure.draw_without_rendering()
@@ -118,7 +108,7 @@ def test_names_and_legends_stay_within_the_figure(models, groups):
 
 @given(st.text(st.characters(categories=["L", "P", "Zs"])), st.integers(12, 40))
 def test_a_wrapped_name_is_whole_and_narrow(name, letters):
-    lines = wrapped(name, letters).split("\n")
+    lines = style.wrapped(name, letters).split("\n")
     assert max(map(len, lines)) <= letters
     assert "".join(lines) == shortened(name, 4 * letters)
 
@@ -135,11 +125,11 @@ def test_a_wrapped_name_is_whole_and_narrow(name, letters):
     ],
 )
 def test_a_picture_says_if_none_of_its_intervals_excludes_0(ends, said):
-    ax = new_axes()
-    say_if_nothing_is_shown(ax, pd.DataFrame(ends, columns=["low", "high"]), ("low", "high"))
-    assert ax.get_xlabel() == f"{NOTHING_SHOWN} 0" * said
+    ax = style.new_axes()
+    style.say_if_nothing_is_shown(ax, pd.DataFrame(ends, columns=["low", "high"]), ("low", "high"))
+    assert ax.get_xlabel() == f"{style.NOTHING_SHOWN} 0" * said
     moved = pd.DataFrame(ends, columns=["low", "high"], dtype=float) + 0.25
     ax.set_xlabel("")
-    say_if_nothing_is_shown(ax, moved, ("low", "high"), null=0.25)
-    assert ax.get_xlabel() == f"{NOTHING_SHOWN} 0.25" * said
+    style.say_if_nothing_is_shown(ax, moved, ("low", "high"), null=0.25)
+    assert ax.get_xlabel() == f"{style.NOTHING_SHOWN} 0.25" * said
     ax.get_figure().draw_without_rendering()

@@ -28,7 +28,9 @@ LEVELS = ("early", "middle", "late")
 @pytest.fixture(scope="module")
 def sleep():
     file = Path(__file__).parent / "data" / "sleepstudy.csv"
-    frame = pd.read_csv(file, comment="#", dtype={"subject": str})
+    wide = pd.read_csv(file, comment="#", dtype={"subject": str}, index_col="subject")
+    frame = wide.rename(columns=int).stack().rename_axis(["subject", "days"])
+    frame = frame.rename("reaction").reset_index()
     frame["phase"] = pd.cut(frame["days"], [-1, 2, 5, 9], labels=["early", "middle", "late"])
     return frame
 
