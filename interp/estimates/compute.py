@@ -77,9 +77,6 @@ def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     return first.assign(**{number.name: sample.ratios(number)})
 
 
-UNDEFINED = "undefined for such values"
-
-
 class _Sample:
     """Trials with the numbers of their rows and clusters."""
 
@@ -92,7 +89,6 @@ class _Sample:
         self.weight = weights.fillna(1.0).to_numpy(dtype=float)
 
     def values(self, column: str) -> Float[np.ndarray, " trials"]:
-        """The trials' values in a column."""
         return self.trials[column].to_numpy(dtype=float, na_value=np.nan)
 
     def above_and_below(
@@ -179,14 +175,14 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
-        value, reason = sample.ratios(number), NO_DIVISOR if number.how is None else UNDEFINED
+        value = sample.ratios(number)
+        reason = NO_DIVISOR if number.how is None else "undefined for such values"
         without = np.where(sample.clusters(number) == 0, NO_TRIALS, reason)
         bare = {number.name: value, "note": np.where(np.isnan(value), without, "")}
         return {**bare, **_median_columns(number, sample)} if number.interval else bare
     tested = number.tested if number is table.tested else None
-    resamples = table.resamples
     parts = [
-        estimates(*sums, against=tested, resamples=resamples)
+        estimates(*sums, against=tested, resamples=table.resamples)
         for _, *sums in sample.sums(*sample.above_and_below(number))
     ]
     names = [field.name for field in fields(Estimates)]
@@ -213,14 +209,8 @@ def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
-    trials = pd.DataFrame(
-        {
-            "row": sample.row,
-            CLUSTER: sample.cluster,
-            WEIGHT: sample.weight,
-            "share": sample.values(number.column),
-        }
-    )
+    about = {"row": sample.row, CLUSTER: sample.cluster, WEIGHT: sample.weight}
+    trials = pd.DataFrame(about).assign(share=sample.values(number.column))
     if number.minus:
         trials["minus"] = sample.values(number.minus)
         trials = trials.dropna()

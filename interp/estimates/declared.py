@@ -6,11 +6,12 @@ it (`interp.estimates.shown`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from interp.statistics.summaries import Summary, weighted_median
+from interp.statistics.summaries import Summary, weighted_median, weighted_sd
 from interp.tables import INTEGER, NUMBER, PROMPTS, TEXT, column, table
 
 
@@ -102,6 +103,10 @@ class Plain(Number):
     @property
     def interval(self) -> None:
         """There is none."""
+
+
+deviation = partial(Plain, how=weighted_sd, aside=True)
+"""The sample standard deviation of the trials' values, which the terminal leaves out."""
 
 
 @dataclass(frozen=True)

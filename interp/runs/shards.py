@@ -28,7 +28,7 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.measuring.attempt import Attempt
+from interp.measuring.spec import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version

@@ -14,7 +14,7 @@ from interp.analysis.cautions.models import (
     side_differences,
 )
 from interp.analysis.cautions.sample import sample_cautions
-from interp.measuring.facts import ModelFacts
+from interp.measuring.spec import ModelFacts
 
 
 def cautions_on(
