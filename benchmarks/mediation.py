@@ -6,7 +6,7 @@ No model is run. The entities of a simulated study lean to yes or no with some s
 planted share of the entities, answers follow the thought (in the design "by degree", they follow it
 to some degree for every entity, and the mean degree equals that share). Each prompt has a donor, a
 prompt about another entity of the study, for which thoughts are drawn as well.
-`interp.measurements.thoughts.mediation` computes the table, as in a report. The columns are:
+`interp.measurements.thoughts.tables` computes the table, as in a report. The columns are:
 
 - truth: the mediated share in a study of 20,000 entities, as the mean of both orders;
 - mean: the mean of the estimates over studies;
@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.controls.studies import few_resamples
-from interp.measurements.thoughts.mediation import SHARES, effect_products, mediation_table
+from interp.measurements.thoughts.tables import SHARES, effect_products, mediation_table
 from interp.statistics.mediation import EFFECTS
 
 SHARES_PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0)

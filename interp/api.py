@@ -24,8 +24,7 @@ from interp.measurements.patching.show import Patches
 from interp.measurements.steering.show import Steered
 from interp.measurements.thoughts.show import ThoughtEffects
 from interp.measuring.core import bind, collect
-from interp.measuring.facts import facts_of
-from interp.measuring.spec import Spec, spec_named
+from interp.measuring.spec import Spec, facts_of, spec_named
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import ModelChoice, chosen

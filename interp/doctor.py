@@ -23,8 +23,7 @@ from interp.measurements.circuits.measure import CPU_CIRCUIT_TOKENS, DIRECTIONS
 from interp.measurements.edges.measure import pairs_on_graph
 from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
 from interp.measuring.core import PromptRows, bind, collect
-from interp.measuring.facts import facts_of
-from interp.measuring.spec import Spec
+from interp.measuring.spec import Spec, facts_of
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded

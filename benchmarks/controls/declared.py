@@ -17,8 +17,7 @@ from interp.estimates.compute import CLUSTER, estimate
 from interp.estimates.declared import Mean, Table
 from interp.measurements.circuits.tables import CIRCUITS
 from interp.measurements.edges.show import EDGES
-from interp.measurements.patching.node_sets import NODE_SETS
-from interp.measurements.patching.tables import EFFECTS
+from interp.measurements.patching.tables import EFFECTS, NODE_SETS
 from interp.measurements.steering.show import STEERING
 
 TABLES = (EFFECTS, EDGES, STEERING, NODE_SETS, CIRCUITS)

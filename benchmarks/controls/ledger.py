@@ -8,8 +8,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from benchmarks.controls.rates import Tested
-from interp.measurements.lens.ledger import ENTRIES, ledger, ledger_table
-from interp.measurements.lens.retrieval import retrieved
+from interp.measurements.lens.ledger import ENTRIES, ledger, ledger_table, retrieved
 
 PLANTED: Mapping[str, tuple[float, float, float, float]] = {
     "even": (0.25, 0.25, 0.25, 0.25),

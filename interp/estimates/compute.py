@@ -1,9 +1,4 @@
-"""A declared table as a data frame, from one row per trial.
-
-1. The trials of each row, and their clusters, in an order that does not depend on theirs.
-2. For each number, sums by row and cluster; then values, intervals and p of all rows at once.
-3. Corrected p within each family, and notes on what is missing.
-"""
+"""A declared table as a data frame, from one row per trial."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -48,28 +43,27 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     there = trials[CLUSTER].notna().to_numpy()
     sample = _Sample(trials[there], row[there], len(first))
     columns: dict[str, object] = {name: trials[name].iloc[first].to_numpy() for name in by}
-    bare: dict[str, object] = {}
     notes: dict[str, np.ndarray] = {}
     for number in table.numbers:
         found = _columns(table, number, sample)
         notes[number.name] = found.pop("note")
-        (columns if number.interval else bare).update(found)
-    if LEAST in columns:
-        bare[LEAST] = columns.pop(LEAST)
-    trial_count = np.bincount(sample.row, minlength=len(first))
+        columns |= found
     clusters = sample.clusters(table.main)
     if table.main.some:
         most = np.max([sample.clusters(number) for number in table.numbers], axis=0)
         clusters = np.where(clusters == 0, most, clusters)
-    bare |= {table.count: trial_count, table.clusters: clusters}
-    bare["note"] = _notes(table, notes, trials.get(WHY), first)
-    frame = pd.DataFrame({**columns, **bare})
+    columns[table.count] = np.bincount(sample.row, minlength=len(first))
+    columns[table.clusters] = clusters
+    columns["note"] = _notes(table, notes, trials.get(WHY), first)
+    frame = pd.DataFrame(columns)
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
     if table.tested is not None:
-        frame = _corrected(table, frame)
+        families = [rows for _, rows in grouped(frame, table.family)] or [frame]
+        frame = pd.concat([holm(rows, family="rows") for rows in families]).sort_index()
     if table.ranked:
-        frame = _ranked(table, frame)
-    return frame[table.ordered(map(str, frame))]
+        parts = [_ranked(rows, table.ranked) for _, rows in grouped(frame, table.split)]
+        frame = pd.concat(parts or [frame.assign(rank=0)], ignore_index=True)
+    return frame[table.columns]
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -81,9 +75,6 @@ def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     first = trials.loc[~groups.duplicated(), list(by)].reset_index(drop=True)
     sample = _Sample(trials, groups.to_numpy(dtype=int), len(first))
     return first.assign(**{number.name: sample.ratios(number)})
-
-
-UNDEFINED = "undefined for such values"
 
 
 class _Sample:
@@ -98,7 +89,6 @@ class _Sample:
         self.weight = weights.fillna(1.0).to_numpy(dtype=float)
 
     def values(self, column: str) -> Float[np.ndarray, " trials"]:
-        """The trials' values in a column."""
         return self.trials[column].to_numpy(dtype=float, na_value=np.nan)
 
     def above_and_below(
@@ -185,14 +175,14 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
-        value, reason = sample.ratios(number), NO_DIVISOR if number.how is None else UNDEFINED
+        value = sample.ratios(number)
+        reason = NO_DIVISOR if number.how is None else "undefined for such values"
         without = np.where(sample.clusters(number) == 0, NO_TRIALS, reason)
         bare = {number.name: value, "note": np.where(np.isnan(value), without, "")}
         return {**bare, **_median_columns(number, sample)} if number.interval else bare
     tested = number.tested if number is table.tested else None
-    resamples = table.resamples
     parts = [
-        estimates(*sums, against=tested, resamples=resamples)
+        estimates(*sums, against=tested, resamples=table.resamples)
         for _, *sums in sample.sums(*sample.above_and_below(number))
     ]
     names = [field.name for field in fields(Estimates)]
@@ -219,14 +209,8 @@ def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
-    trials = pd.DataFrame(
-        {
-            "row": sample.row,
-            CLUSTER: sample.cluster,
-            WEIGHT: sample.weight,
-            "share": sample.values(number.column),
-        }
-    )
+    about = {"row": sample.row, CLUSTER: sample.cluster, WEIGHT: sample.weight}
+    trials = pd.DataFrame(about).assign(share=sample.values(number.column))
     if number.minus:
         trials["minus"] = sample.values(number.minus)
         trials = trials.dropna()
@@ -282,21 +266,7 @@ def _notes(
     return np.array(joined, dtype=object)
 
 
-def _corrected(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add p_holm and p_holm_least, corrected within each family."""
-    numbers = [name for n in table.numbers if n.interval for name in (n.name, *n.interval)]
-    columns = [*table.by, *numbers, "p"]
-    frame = frame[[*columns, *(name for name in frame if name not in columns)]]
-    families = [rows for _, rows in grouped(frame, table.family)] or [frame]
-    done = [holm(rows, family="rows").drop(columns=["family", "family_size"]) for rows in families]
-    return pd.concat(done).sort_index()
-
-
-def _ranked(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """Sort the rows of each part by the size of a number, and number them from 1."""
-    parts = []
-    for _, rows in grouped(frame, table.split):
-        order = np.argsort(-rows[table.ranked].abs().to_numpy(), kind="stable")
-        parts.append(rows.iloc[order].assign(rank=np.arange(1, len(rows) + 1)))
-    frame = pd.concat(parts, ignore_index=True) if parts else frame.assign(rank=0)
-    return frame[[*table.by, "rank", *(n for n in frame if n not in (*table.by, "rank"))]]
+def _ranked(rows: pd.DataFrame, number: str) -> pd.DataFrame:
+    """The rows, sorted by the size of a number, with their places from 1."""
+    order = np.argsort(-rows[number].abs().to_numpy(), kind="stable")
+    return rows.iloc[order].assign(rank=np.arange(1, len(rows) + 1))

@@ -4,13 +4,14 @@ From a declaration follow the data frame (`interp.estimates.compute`), and all t
 it (`interp.estimates.shown`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from interp.statistics.summaries import Summary, weighted_median
+from interp.statistics.summaries import Summary, weighted_median, weighted_sd
 from interp.tables import INTEGER, NUMBER, PROMPTS, TEXT, column, table
 
 
@@ -46,14 +47,21 @@ class Number:
         """The columns of the ends of its interval; None if it has none."""
         return self.ends or (f"{self.name}_low", f"{self.name}_high")
 
-    def field(self, name: str, text: str) -> pa.Field:
-        """A column in the number's unit, with its sign."""
-        return column(name, NUMBER, text, self.unit, sign=self.sign)
+    def fields(self) -> Iterator[pa.Field]:
+        """Its columns: the number and the ends of its interval, if it has one."""
+        ends = zip(self.interval or (), ("lower", "upper"), strict=False)
+        texts = {name: f"{end} end of the interval of `{self.name}`" for name, end in ends}
+        for name, text in {self.name: self.text, **texts}.items():
+            yield column(name, NUMBER, text, self.unit, sign=self.sign)
 
     @property
     def additive(self) -> bool:
-        """Whether it is the mean of numbers that each trial has alone."""
-        return self.how is None
+        """Whether it is the mean of numbers that each trial has alone.
+
+        A ratio of means, a geometric mean, and a difference of shares are not.
+        """
+        parts = [getattr(self, name, None) for name in ("how", "over", "logs", "minus")]
+        return not any(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +75,6 @@ class Mean(Number):
     logs: bool = False
     """Whether values are positive and their geometric mean is taken (tested values are logs)."""
 
-    @property
-    def additive(self) -> bool:
-        """Not of a ratio of means or a geometric mean."""
-        return not (self.over or self.logs)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Share(Number):
@@ -81,11 +84,6 @@ class Share(Number):
     """Whether a trial's value is a share or probability of its own (`proportions`)."""
     minus: str = ""
     """The column of the trials' values for another share, which is subtracted."""
-
-    @property
-    def additive(self) -> bool:
-        """Not of a difference, whose interval is that of two shares."""
-        return not self.minus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +103,10 @@ class Plain(Number):
     @property
     def interval(self) -> None:
         """There is none."""
+
+
+deviation = partial(Plain, how=weighted_sd, aside=True)
+"""The sample standard deviation of the trials' values, which the terminal leaves out."""
 
 
 @dataclass(frozen=True)
@@ -200,36 +202,32 @@ class Table:
         """The columns with their descriptions, for the data dictionary."""
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
-        fields = {own.name: own for own in self._fields(measured)}
-        ordered = (fields[name] for name in self.ordered(fields))
+        known = {own.name: own for own in (*PROMPTS, *measured, *self._fields(), *self.more)}
+        added = [own.name for own in self.more if own.name not in self.columns]
+        *names, note = self.columns
+        ordered = (known[name] for name in (*names, *added, note))
         described = table(f"{rows} 95% intervals are over clusters.", *ordered)
         return described.with_metadata({**described.metadata, "derived": self.measured})
 
-    def ordered(self, columns: Iterable[str]) -> list[str]:
-        """The names of columns, with those of `order` after those of `by`."""
-        first = [*self.by, *self.order]
-        return [*first, *(name for name in columns if name not in first)]
+    @property
+    def columns(self) -> list[str]:
+        """The columns of its frame (`interp.estimates.compute.estimate`), in order."""
+        tested, whole = self.tested is not None, [n for n in self.numbers if n.interval]
+        names = [*self.by, *self.order, *["rank"] * bool(self.ranked)]
+        names += [name for n in whole for name in (n.name, *(n.interval or ()))]
+        names += ["p", "p_holm"] * tested
+        names += [number.name for number in self.numbers if number not in whole]
+        names += ["p_holm_least", "p_least"] * tested
+        return list(dict.fromkeys([*names, self.count, self.clusters, "note"]))
 
-    def _fields(self, measured: pa.Schema) -> Iterator[pa.Field]:
-        """The columns of its frame (`interp.estimates.compute.estimate`)."""
-        known = {own.name: own for own in (*PROMPTS, *measured, *self.more)}
-        yield from (known[name] for name in self.by)
-        added = [own for own in self.more if own.name not in self.by]
-        yield from (own for own in added if own.name == "rank")
+    def _fields(self) -> Iterator[pa.Field]:
         for number in self.numbers:
-            if number.interval:
-                yield number.field(number.name, number.text)
-                for name, end in zip(number.interval, ("lower", "upper"), strict=True):
-                    yield number.field(name, f"{end} end of the interval of `{number.name}`")
+            yield from number.fields()
         if self.tested is not None:
             p = f"two-sided p for `{self.tested.name}` of {self.tested_value:g}"
             yield column("p", NUMBER, p, "probability")
             text = f"p, corrected within each {', '.join(self.family)}"
             yield column("p_holm", NUMBER, text, "probability")
-        for number in self.numbers:
-            if not number.interval:
-                yield number.field(number.name, number.text)
-        if self.tested is not None:
             for name in ("p_holm", "p"):
                 text = f"the smallest `{name}` that so many tests and clusters allow"
                 yield column(f"{name}_least", NUMBER, text, "probability")
@@ -237,5 +235,4 @@ class Table:
         own = f"clusters with a value of `{self.main.name}`"
         own += ", or, in rows without it, of others" if self.main.some else ""
         yield column(self.clusters, INTEGER, own, self.clusters.replace("_", " "))
-        yield from (own for own in added if own.name != "rank")
         yield column("note", TEXT, "what has no interval, or is undefined, and why; or empty")

@@ -65,17 +65,10 @@ def grids(
             cells = values(number, members, [rows, columns])
             grid = cells.set_index([rows, columns])[number.name].unstack(columns)
             grid = grid.reindex(members[rows].drop_duplicates())
-            yield (
-                str(of["pair_id"]),
-                Grid(
-                    title,
-                    {**labels, "number": number.name},
-                    [f"{rows} {text(value)}" for value in grid.index],
-                    list(map(str, grid.columns)),
-                    grid.to_numpy(dtype=float).tolist(),
-                    note=estimated.note,
-                ),
-            )
+            about = {**labels, "number": number.name}
+            left, top = [f"{rows} {text(value)}" for value in grid.index], map(str, grid.columns)
+            cells, note = grid.to_numpy(dtype=float).tolist(), estimated.note
+            yield str(of["pair_id"]), Grid(title, about, left, list(top), cells, note=note)
 
 
 def bars(

@@ -56,7 +56,6 @@ class Estimated:
         return {k: own for k, own in declared.where.items() if k not in self.table.split}
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows of one part that a terminal shows."""
         sizes = rows[self.table.main.name].abs().sort_values(ascending=False, kind="stable")
         return rows.loc[sizes.index[: self.table.most]]
 
@@ -80,10 +79,7 @@ class Estimated:
 
     def headline(self) -> pd.DataFrame | None:
         """The headline numbers; None if the declaration names none."""
-        declared = self.table.headline
-        if declared is None:
-            return None
-        parts = [part for of, rows in self.chosen for part in self._headlines(declared, rows, of)]
+        parts = [part for of, rows in self.chosen for part in self._headlines(rows, of)]
         return pd.concat(parts, ignore_index=True) if parts else None
 
     @cached_property
@@ -110,11 +106,10 @@ class Estimated:
                 found.append(({**of, "place": place + 1}, first))
         return found
 
-    def _headlines(
-        self, declared: Largest, rows: pd.DataFrame, of: Mapping[str, object]
-    ) -> Iterator[pd.DataFrame]:
-        labeled, at = rows, declared.at
-        if at is not None:
+    def _headlines(self, rows: pd.DataFrame, of: Mapping[str, object]) -> Iterator[pd.DataFrame]:
+        declared, labeled = self.table.headline, rows
+        assert declared is not None
+        if (at := declared.at) is not None:
             places = [
                 f"{at(row)}:" if row.get("alike", 1) == 1 else f"{row['alike']} equal rows:"
                 for row in map(dict, rows.to_dict("records"))
@@ -172,7 +167,6 @@ class Estimated:
         }
 
     def _labels(self, row: Mapping[Any, Any]) -> dict[str, str]:
-        """What a row is about, as texts."""
         each = {name: text(row[name]) for name in self.table.by}
         return {name: own for name, own in each.items() if own != ALL}
 
@@ -283,22 +277,23 @@ class Estimated:
         table, main = self.table, self.table.main
         by = [name for name in table.by if name not in of and not rows[name].isna().all()]
         shown = rows[by]
-        whole = [name for name in shown if _whole(shown[name])]
-        shown = shown.astype(dict.fromkeys(whole, "Int64"))
+        for name, own in shown.select_dtypes(float).items():
+            if (own.dropna() % 1 == 0).all():  # whole numbers, perhaps with gaps
+                shown = shown.astype({name: "Int64"})
         for number in table.numbers:
             if number.aside or rows[number.name].isna().all():
                 continue
             shown[number.name] = rows[number.name]
             if number == main and number.interval and rows[number.interval[0]].notna().any():
-                ends = zip(*(rows[name] for name in number.interval), strict=True)
-                shown["95% interval"] = [_ends(low, high) for low, high in ends]
+                ends = rows[[*number.interval]].itertuples(index=False)
+                told = (with_interval(0.0, *own, decimals=3) for own in ends)
+                shown["95% interval"] = [text.removeprefix("0.000").strip() for text in told]
             if number is table.tested and rows["p_holm"].notna().any():
                 shown["p_holm"] = rows["p_holm"]
         return shown.join(rows[[table.count]])
 
 
 def _with_values(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame:
-    """The rows that have some values."""
     for name, value in where.items():
         frame = frame[frame[name] == value]
     return frame
@@ -328,13 +323,3 @@ def text(value: Any) -> str:
 def _aside(told: str) -> str:
     """What is told in brackets behind a word; nothing if there is nothing to tell."""
     return f" ({told})" if told else ""
-
-
-def _whole(values: pd.Series) -> bool:
-    """Whether a column has whole numbers, perhaps with gaps, as floats."""
-    known = values.dropna()
-    return bool(values.dtype == float and len(known) and (known % 1 == 0).all())
-
-
-def _ends(low: float, high: float) -> str:
-    return with_interval(0.0, low, high, decimals=3).removeprefix("0.000").strip()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from interp.measurements.lens.show import copied as copied
     from interp.measurements.steering.show import STEERING as STEERING
     from interp.measurements.steering.show import steered_prompts as steered_prompts
-    from interp.measurements.thoughts.mediation import effect_products as effect_products
-    from interp.measurements.thoughts.mediation import mediation_table as mediation_table
+    from interp.measurements.thoughts.tables import effect_products as effect_products
+    from interp.measurements.thoughts.tables import mediation_table as mediation_table
     from interp.results.files import model_parameters as model_parameters
     from interp.results.result import summarize as summarize
     from interp.tables import factors_of as factors_of

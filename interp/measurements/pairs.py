@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -18,19 +19,21 @@ class PairResult(Result):
     """Results of a measurement that reads both prompts of each pair."""
 
     @property
+    def _parameters(self) -> Mapping[str, Any]:
+        return self.measured.about.parameters
+
+    @property
     def pairs(self) -> pd.DataFrame:
         """The pairs table: one row per pair."""
         return self.table("pairs")
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs and of errors."""
-        return {
-            str(model): {
-                "pairs": len(rows),
-                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
-            }
-            for model, rows in self.pairs.groupby("model", sort=False)
-        }
+        found = {}
+        for model, rows in self.pairs.groupby("model", sort=False):
+            errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
+            found[str(model)] = {"pairs": len(rows), "errors": errors}
+        return found
 
     def opening(self) -> Opening:
         """With how many pairs are recognized, and what the numbers mean."""

@@ -3,42 +3,31 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
-from interp import texts
-from interp.attribution.registry import (
-    ATTRIBUTION,
-    DEFAULT_METHODS,
-    check_by_coalitions,
-    find_method,
-    modules_of,
-)
-from interp.choices import (
-    RESERVED,
-    SITES,
-    AnswerReading,
-    Granularity,
-    Normalization,
-    Policy,
-    SiteName,
-    VectorSite,
-)
+from interp import choices, texts
+from interp.attribution import registry
 from interp.errors import UserError, shortened, unknown
-from interp.measurements.estimates import EDGES, PATCHING
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
 from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.thought import END, is_part
-from interp.variants import WRITTEN, FromVariants
+from interp.variants import WRITTEN, FromVariants, NoOptions, Variants
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
+
+Methods = Annotated[
+    tuple[str, ...], FromVariants(registry.ATTRIBUTION.some, WRITTEN, registry.ATTRIBUTION)
+]
+
+Temperature = Annotated[float, Field(allow_inf_nan=False), FromText(texts.number, "T")]
 
 Target = Literal["predicted", "gold", "contrast", "margin"]
 
@@ -52,6 +41,24 @@ MAX_NEW_TOKENS = 256
 MOST_DRAWS = 1000
 
 
+class Points(Options):
+    """The option of estimates that average over points between base and source."""
+
+    steps: Annotated[int, Field(ge=1, le=1000)] = choices.INTEGRATION_STEPS
+    """number of points: the midpoints of equal intervals"""
+
+
+def _options_of(name: str) -> type[Options]:
+    return Points if name in ("integrated", "activations") else NoOptions
+
+
+PATCHING = Variants("estimate", lambda: get_args(choices.PatchEstimate), _options_of)
+"""The estimates of patching."""
+
+EDGES = Variants("method", lambda: get_args(choices.EdgeMethod), _options_of)
+"""The methods of edges."""
+
+
 def _backend(text: str) -> str:
     return texts.one_of("backend", (NATIVE, *plugins(BACKENDS)))(text)
 
@@ -59,7 +66,7 @@ def _backend(text: str) -> str:
 class ReadsAnswers(Options):
     """The option of measurements that read answers of any length."""
 
-    answers: AnswerReading = "first"
+    answers: choices.AnswerReading = "first"
     """first: read each option by its first token or, if two options of a prompt begin with the same
     token, as a whole text; whole: read every option as a whole text
     """
@@ -86,7 +93,7 @@ class Evaluate(ReadsAnswers, Spec):
     given = "interp.measurements.given:Evaluated"
     result = "interp.measurements.answers.show:Scores"
 
-    normalize: Normalization = "none"
+    normalize: choices.Normalization = "none"
     """with --answers whole: compare options by their log-probability divided by their number of
     tokens, or of bytes of UTF-8 as in lm-eval's acc_bytes (default: not divided, as in its acc)"""
     content_free: bool = False
@@ -194,9 +201,7 @@ class Generate(Spec):
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """largest number of generated tokens"""
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
-        0.0
-    )
+    temperature: Annotated[Temperature, Field(ge=0)] = 0.0
     """at 0, the most probable token is taken; above 0, tokens are sampled"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed for sampling, combined with the prompt's id"""
@@ -255,9 +260,7 @@ class Attribute(ReadsAnswers, Spec):
     given = "interp.measurements.given:Attributed"
     result = "interp.measurements.attribution.show:Attributions"
 
-    methods: Annotated[tuple[str, ...], FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)] = (
-        DEFAULT_METHODS
-    )
+    methods: Methods = registry.DEFAULT_METHODS
     """attribution methods, with options such as integrated_gradients:steps=50; `interp methods`
     lists both. A method with other options is another method of the run"""
     target: Target = "predicted"
@@ -279,7 +282,7 @@ class Attribute(ReadsAnswers, Spec):
                 "the text, as <premise1>It rains.</premise1>, give each a column, or attribute "
                 "answers to tokens (--keep-tokens)"
             )
-        if not any(find_method(name).donors for name in self.methods):
+        if not any(registry.find_method(name).donors for name in self.methods):
             return prompts
         from interp.prompts.mixing import with_donors
 
@@ -287,12 +290,12 @@ class Attribute(ReadsAnswers, Spec):
 
     def whole_layers(self) -> str:
         """A method that reads attention."""
-        found = (name for name in self.methods if find_method(name).reads_heads)
+        found = (name for name in self.methods if registry.find_method(name).reads_heads)
         return next((f"the method {name}" for name in found), "")
 
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its methods."""
-        return (*super().modules(), *chain.from_iterable(map(modules_of, self.methods)))
+        return (*super().modules(), *chain.from_iterable(map(registry.modules_of, self.methods)))
 
 
 class Reinitialized(Attribute):
@@ -362,9 +365,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     server: Annotated[str | None, FromText(texts.server, "URL")] = None
     """address of a server that runs the model by vLLM's protocol, such as http://127.0.0.1:8000/v1;
     only tokenizer and configuration are read here, and an API key from INTERP_SERVER_KEY"""
-    context: Annotated[
-        tuple[str, ...] | None, FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)
-    ] = None
+    context: Methods | None = None
     """methods of context attribution whose scores are computed from the same values, without
     further passes: context_cite, shapley, leave_one_out:donor, captum:kernel_shap, captum:lime
     (default: none)"""
@@ -372,7 +373,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     @model_validator(mode="after")
     def _check_context(self) -> "Effects":
         for name in self.context or ():
-            check_by_coalitions(name)
+            registry.check_by_coalitions(name)
         return self
 
     @property
@@ -434,9 +435,7 @@ class Thoughts(ReadsAnswers, Spec):
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """the segments to exchange, such as premise1,premise2 (default: all for which the system has
     donors)"""
-    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "T")] = (
-        1.0
-    )
+    temperature: Annotated[Temperature, Field(gt=0)] = 1.0
     """sampling temperature for thoughts"""
     sampling_seed: Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)] = 0
     """seed for sampling, combined with the prompt's id"""
@@ -468,7 +467,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     fills = ("pairs", "patches", "node_sets")
     derives = (
         "interp.measurements.patching.tables:EFFECTS",
-        "interp.measurements.patching.node_sets:NODE_SETS",
+        "interp.measurements.patching.tables:NODE_SETS",
     )
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts = 60
@@ -476,11 +475,11 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     given = "interp.measurements.given:Paired"
     result = "interp.measurements.patching.show:Patches"
 
-    sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
-        "resid_pre",
-    )
+    sites: Annotated[
+        tuple[choices.SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")
+    ] = ("resid_pre",)
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v, pattern"""
-    granularity: Granularity = "role"
+    granularity: choices.Granularity = "role"
     """the tokens that are patched together: the tokens of each role or segment, each single
     position, or all tokens
     """
@@ -488,7 +487,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     """denoising: clean activations into the corrupt prompt; noising: the reverse"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
-    policy: Policy = "last"
+    policy: choices.Policy = "last"
     """how to align differing spans with unequal numbers of tokens: by the last token, by the mean,
     or all to reject such pairs
     """
@@ -590,7 +589,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
 
 def _site_of_heads(sites: Sequence[str]) -> str:
     """The first of the sites that belongs to heads, in words; empty if there is none."""
-    return next((f"the site {site}" for site in sites if SITES[site].heads), "")
+    return next((f"the site {site}" for site in sites if choices.SITES[site].heads), "")
 
 
 class Edges(ReadsAnswers, OfPairs, Spec):
@@ -630,7 +629,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
     """with a guarantee: share of the pairs whose edges are run exactly, to derive bounds"""
     clean: str | None = None
     """the clean side of a pair (default: the system's first)"""
-    policy: Policy = "last"
+    policy: choices.Policy = "last"
     """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
     such pairs
     """
@@ -750,7 +749,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
         if self.side is not None and self.side not in sides:
             raise UserError(unknown("side", self.side, sides))
         named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in pairs)
-        known = dict.fromkeys((*RESERVED, *named))
+        known = dict.fromkeys((*choices.RESERVED, *named))
         for role in self.roles or ():
             # Of joined roles, a prompt may lack some.
             if not any(name in known for name in role.split("+")):
@@ -762,8 +761,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
         needed = "difference" in self.directions
         if not needed and isinstance(pairs, PromptSet) and pairs.donors is None:
             return pairs
-        count = self.donors if needed else 1
-        return with_donors(pairs, count=count)
+        return with_donors(pairs, count=self.donors if needed else 1)
 
 
 class Circuits(ReadsAnswers, OfPairs, Spec):
@@ -803,7 +801,7 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
     values and tested on the other half"""
     clean: str | None = None
     """the clean side of a pair, as in the run of `edges` (default: the system's first)"""
-    policy: Policy = "last"
+    policy: choices.Policy = "last"
     """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
     such pairs"""
 
@@ -829,14 +827,8 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
 
     def first(self) -> Edges:
         """The measurement of edges to run first if no finished run is given."""
-        methods = self.methods or ("integrated",)
-        return Edges(
-            methods=methods,
-            answers=self.answers,
-            sides=self.sides,
-            clean=self.clean,
-            policy=self.policy,
-        )
+        shared = self.model_dump(include={"answers", "sides", "clean", "policy"})
+        return Edges(methods=self.methods or ("integrated",), **shared)
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""
@@ -864,9 +856,9 @@ class Activations(ReadsAnswers, Spec):
     unmerged = frozenset({"activation_vectors"})
     result = "interp.measurements.activations.show:ActivationVectors"
 
-    sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
-        "resid_post",
-    )
+    sites: Annotated[
+        tuple[choices.VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")
+    ] = ("resid_post",)
     """resid_pre, resid_mid, resid_post, attn_out, mlp_out, z, q, k, v"""
     roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """segments and roles whose tokens are read, such as premise2,last, or all for the whole prompt;
@@ -891,11 +883,10 @@ class Activations(ReadsAnswers, Spec):
 
 
 def _check_roles(roles: Sequence[str] | None, prompts: Sequence[Prompt]) -> None:
-    """Refuse segments and roles that no prompt has."""
     if roles is None:
         return
     named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
-    known = dict.fromkeys((*RESERVED, *named))
+    known = dict.fromkeys((*choices.RESERVED, *named))
     for name in roles:
         if name not in known and name != END and not is_part(name):
             raise UserError(unknown("segment or role", name, known))
@@ -916,7 +907,7 @@ class Lens(ReadsAnswers, Spec):
     derives = (
         "interp.measurements.lens.show:READINGS",
         "interp.measurements.lens.show:WORDS",
-        "interp.measurements.lens.retrieval:RETRIEVAL",
+        "interp.measurements.lens.ledger:RETRIEVAL",
     )
     shard_prompts = 60
     result = "interp.measurements.lens.show:LensReadings"

@@ -8,6 +8,7 @@ one, so a failure affects only one prompt.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar, Literal
 
 import pandas as pd
@@ -15,25 +16,16 @@ import pyarrow as pa
 
 from interp.console import Progress, begin_step
 from interp.errors import ModelError, UserError
-from interp.measuring.attempt import Attempt
-from interp.measuring.spec import Spec
+from interp.measuring.spec import Attempt, Spec
 from interp.models.loading import ChatFormat
 from interp.models.model import Model
 from interp.plugins import named
 from interp.prompts.prompt import Prompt
+from interp.reading import tokens
 from interp.reading.budget import TokenBudget, is_out_of_memory
 from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite
 from interp.reading.thoughts import after_thought
-from interp.reading.tokens import (
-    Batch,
-    TokenizedPrompt,
-    batches,
-    pad,
-    token_roles,
-    token_segments,
-    tokenize,
-)
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
@@ -55,7 +47,7 @@ def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
     """
     if error == NOT_FINITE and model.has_weights:
         try:
-            check_finite(model, tokenize(model, prompts[:1])[0])
+            check_finite(model, tokens.tokenize(model, prompts[:1])[0])
         except UserError as reason:
             return str(reason)
     return error
@@ -69,7 +61,7 @@ class Measurement:
     spec: Spec
     budget: TokenBudget
     """The limit on the tokens of a batch."""
-    measure_batch: Callable[[Batch], list[PromptRows]]
+    measure_batch: Callable[[tokens.Batch], list[PromptRows]]
     """Function that measures a batch and returns the rows of each of its prompts."""
     error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
     """Function that returns the rows of a prompt that could not be measured, given the reason; by
@@ -77,9 +69,9 @@ class Measurement:
     """
     unit_id: ClassVar[Literal["prompt_id", "pair_id"]] = "prompt_id"
     """What is measured as one: a prompt, or a pair."""
-    cost: Callable[[TokenizedPrompt], float] = field(default=len)
+    cost: Callable[[tokens.TokenizedPrompt], float] = field(default=len)
     """Function that returns how long a prompt takes, in any unit: by default, its tokens."""
-    begin: Callable[[Sequence[TokenizedPrompt]], None] | None = None
+    begin: Callable[[Sequence[tokens.TokenizedPrompt]], None] | None = None
     """Function that computes once what several prompts need, from all that can be read; it is
     optional, since whatever a batch lacks is computed for it.
     """
@@ -163,9 +155,11 @@ class Measurement:
         slow = self.model.hf.num_parameters() / quick
         return most if slow <= 1 else max(2, 2 * int(most / slow / 2))
 
-    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+    def batches(
+        self, prompts: Sequence[tokens.TokenizedPrompt]
+    ) -> Iterator[tuple[list[int], tokens.Batch]]:
         """The batches in which prompts are measured, with the indices of their prompts."""
-        return batches(self.model, prompts, batch_tokens=self.budget.tokens)
+        return tokens.batches(self.model, prompts, batch_tokens=self.budget.tokens)
 
     def read(self, prompt: Prompt) -> Prompt:
         """The prompt as the model reads it: followed by its own first thought, if the model thinks.
@@ -183,21 +177,21 @@ class Measurement:
 
     def _tokenize(
         self, prompts: Sequence[Prompt]
-    ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
+    ) -> tuple[dict[int, tokens.TokenizedPrompt], dict[str, str]]:
         """The readable prompts, by index, and why the others cannot be read, by unit."""
         try:
-            return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
+            return dict(enumerate(tokens.tokenize(self.model, [*map(self.read, prompts)]))), {}
         except UserError:
-            tokenized: dict[int, TokenizedPrompt] = {}
+            tokenized: dict[int, tokens.TokenizedPrompt] = {}
             failures: dict[str, str] = {}
             for index, prompt in enumerate(prompts):
                 try:
-                    (tokenized[index],) = tokenize(self.model, [self.read(prompt)])
+                    (tokenized[index],) = tokens.tokenize(self.model, [self.read(prompt)])
                 except UserError as error:
                     failures[self.unit(prompt)] = str(error)
             return tokenized, failures
 
-    def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
+    def _rows_or_errors(self, batch: tokens.Batch) -> list[PromptRows | str] | None:
         """Each prompt's rows, or the reason why it has none; None if memory runs out."""
         try:
             return [*self.measure_batch(batch)]
@@ -213,11 +207,11 @@ class Measurement:
         # Do this outside the except clause, since the error keeps the batch's tensors in memory.
         found: list[PromptRows | str] = []
         for prompt in batch.prompts:
-            alone = pad(self.model, [prompt])
+            alone = tokens.pad(self.model, [prompt])
             found += self._rows_or_errors(alone) or [self._too_large(alone)]
         return found
 
-    def _too_large(self, batch: Batch) -> str:
+    def _too_large(self, batch: tokens.Batch) -> str:
         return (
             f"inputs of shape {tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the "
             f"memory of {self.model.device}; use a larger device, spread the model with "
@@ -241,11 +235,7 @@ class Measurement:
 def check_thinking(spec: Spec, name: str, chat: ChatFormat, *, thoughts: bool) -> None:
     """Check that a model thinks if its thoughts are studied, and has thoughts if they are read.
 
-    Args:
-        spec: what is measured.
-        name: the model's name.
-        chat: settings for writing prompts in the model's chat template.
-        thoughts: whether the model's thoughts are given.
+    `thoughts` says whether they are given.
 
     Raises:
         UserError: the model does not think, or has no thoughts yet.
@@ -266,10 +256,7 @@ def check_thinking(spec: Spec, name: str, chat: ChatFormat, *, thoughts: bool) -
 def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
     """Bind a spec to a model.
 
-    Args:
-        spec: what is measured.
-        model: the model.
-        batch_tokens: largest number of tokens in a batch; by default, it depends on the device.
+    The largest number of tokens in a batch depends on the device, if it is not given.
 
     Raises:
         UserError: the model lacks something that the spec needs, such as a layer or thoughts.
@@ -285,9 +272,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     Raises:
         UserError: a prompt has no rows, or the rows of all prompts have an error.
     """
-    rows: PromptRows = {table: [] for table in measurement.tables}
-    errors: dict[str, str] = {}
-    units = 0
+    parts: list[Attempt] = []
     step = measurement.shard_prompts
     measurement.prepare(prompts)
     title = f"{measurement.spec.name} {measurement.model.name}"
@@ -296,31 +281,24 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
             part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
             for failure in part.failures.values():
                 raise UserError(failure)
-            errors |= part.errors
-            units += part.units
-            for table, table_rows in part.rows.items():
-                rows[table] += table_rows
-    if units and len(errors) == units:
+            parts.append(part)
+    errors = dict(chain.from_iterable(part.errors.items() for part in parts))
+    if errors and len(errors) == sum(part.units for part in parts):
         error = explained(next(iter(errors.values())), measurement.model, prompts)
         raise UserError(f"all prompts of {measurement.model.name} failed: {error}")
-    return {
-        table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
-        for table, schema in measurement.tables.items()
-    }
+    tables = {}
+    for table, schema in measurement.tables.items():
+        rows = list(chain.from_iterable(part.rows[table] for part in parts))
+        tables[table] = pa.Table.from_pylist(rows, schema=schema).to_pandas()
+    return tables
 
 
-def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
+def token_rows(model: Model, prompt: tokens.TokenizedPrompt) -> list[Row]:
     """One row per token of a prompt: its position, text, segment and role."""
     texts = token_texts(model.tokenizer, prompt.token_ids)
-    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
+    labels = zip(texts, tokens.token_segments(prompt), tokens.token_roles(prompt), strict=True)
+    key: Row = {"model": model.name, "prompt_id": prompt.prompt.id}
     return [
-        {
-            "model": model.name,
-            "prompt_id": prompt.prompt.id,
-            "position": position,
-            "token": text,
-            "segment": segment,
-            "role": role,
-        }
+        {**key, "position": position, "token": text, "segment": segment, "role": role}
         for position, (text, segment, role) in enumerate(labels)
     ]

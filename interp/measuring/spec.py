@@ -6,7 +6,7 @@ A spec is validated on creation. It is bound to a model only when it runs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -18,8 +18,11 @@ from interp.plugins import MEASUREMENTS, load_plugin, named
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from interp.models.model import Model
+    from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
     from interp.prompts.source import PromptSource
+    from interp.tables import Row
 
 Prompts = TypeVar("Prompts", bound=Sequence[Any])
 """A sequence of prompts of some type, such as a list or a `PromptSet`."""
@@ -131,8 +134,7 @@ class Spec(Options):
     def with_thinking(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """The options for loading models; a measurement of thoughts turns thinking on by itself.
 
-        Args:
-            given: options by name, among them those that the user has set.
+        Among those `given` are all that the user has set, by name.
 
         Raises:
             UserError: thinking is turned off, but thoughts are studied.
@@ -189,3 +191,84 @@ class Stage:
     name: str
     prompts: "PromptSet"
     spec: Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What an attempt to measure prompts gave: rows of tables, in their order, and errors."""
+
+    rows: "dict[str, list[Row]]"
+    """Rows by table."""
+    units: int
+    """Number of attempted prompts, or pairs if pairs are measured."""
+    unit: Literal["prompt_id", "pair_id"]
+    """The column that has the id of a prompt, or of a pair if pairs are measured."""
+    failures: Mapping[str, str]
+    """The reasons why prompts or pairs have no rows, by id. Tables with one row per prompt or pair
+    also store these reasons.
+    """
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Every error, by prompt or pair: the failures, and the errors recorded in rows."""
+        found = dict(self.failures)
+        for rows in self.rows.values():
+            failed = [row for row in rows if row.get("error")]
+            found |= {row[self.unit]: row["error"] for row in failed}
+        return found
+
+
+Replies = tuple[int, int, str, bool, int, Mapping[str, int]]
+"""What a model replies to a few prompts (`interp.scoring.replies.Replies`)."""
+
+
+class ModelFacts(NamedTuple):
+    """What is known about a model besides its answers."""
+
+    dtype: str
+    """The type of its parameters, such as "bfloat16"."""
+    system_prompt: str = ""
+    """The system prompt that its chat template writes although none was asked for."""
+    spacing: float | None = None
+    """Distance between neighboring numbers of this type at the size of its logits; None if it is
+    not coarse."""
+    attention_layers: tuple[int, ...] = ()
+    """The layers that have attention, if others have none."""
+    reads_tokens_again: bool = False
+    """Whether later layers also read the tokens, beside the input embeddings."""
+    texts: str = ""
+    """The files of stored texts that were judged or read as its thoughts."""
+    unfitting: tuple[str, ...] = ()
+    """What of these texts does not fit the prompts, with numbers and examples."""
+    surprise: tuple[float, float] | None = None
+    """How much less probable these thoughts are than the model's own, in nats per token, with the
+    standard error of that number for its own; None if they were not read from a file."""
+    replies: Replies | None = None
+    """What it replies to a few prompts; None if that was not read."""
+
+
+def facts_of(
+    model: "Model", prompts: "Sequence[Prompt]", spec: Spec, *, thorough: bool = False
+) -> ModelFacts:
+    """What is known about a loaded model besides its answers to the prompts.
+
+    The spec tells how many replies are read, and `thorough`, whether other ways of asking are tried
+    of any model (`first_replies`).
+    """
+    # These import torch.
+    from interp.scoring.own_thoughts import thought_surprise
+    from interp.scoring.replies import first_replies
+    from interp.scoring.rounding import logit_spacing
+
+    texts, surprise = model.thought_texts, thought_surprise(model, prompts)
+    return ModelFacts(
+        model.dtype,
+        model.own_system_prompt,
+        logit_spacing(model, prompts),
+        model.attention_layers,
+        model.reads_tokens_again,
+        texts="" if texts is None else texts.file,
+        unfitting=() if texts is None else texts.problems,
+        surprise=None if surprise is None else (surprise.mean, surprise.se),
+        replies=first_replies(model, prompts, spec.replies_read, thorough=thorough),
+    )

@@ -179,6 +179,18 @@ def by_pair(
         yield str(of["pair_id"]), {name: str(of[name]) for name in by}, members
 
 
+def side_bars(
+    title: str, rows: pd.DataFrame, by: Sequence[str], *, label: str, value: str, note: str
+) -> Iterator[tuple[str, Bars]]:
+    """Each pair's values in a column, with labels of another, as bars for each side."""
+    for pair, of, members in by_pair(rows, by):
+        groups = {
+            str(side): list(zip(own[label], own[value], strict=True))
+            for side, own in members.groupby("side", sort=False)
+        }
+        yield pair, Bars(title, of, groups, note=note)
+
+
 def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:
     """The mean over a pair's prompts of a number, by pair_id; missing ones are left out."""
     pairs = dict(zip(prompts["prompt_id"], prompts["pair_id"], strict=True))

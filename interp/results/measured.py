@@ -1,8 +1,7 @@
 """Measured tables, in memory or in a run folder that is read shard by shard."""
 
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,7 @@ import pandas as pd
 from interp.analysis.accuracy import whole_pairs
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError, unknown
-from interp.measuring.facts import ModelFacts
-from interp.measuring.spec import Spec
+from interp.measuring.spec import ModelFacts, Spec
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp.prompts.systems import dependence_factor
@@ -199,12 +197,7 @@ class InFolder(ResultTables):
                 texts="" if own.texts is None else own.texts.file,
                 unfitting=() if own.texts is None else tuple(own.texts.problems),
                 surprise=None if own.surprise is None else (own.surprise.mean, own.surprise.se),
-                replies=None
-                if (tried := own.replies) is None
-                else (
-                    *(tried.read, tried.outside, tried.token, tried.templated),
-                    *(tried.asked, tried.given),
-                ),
+                replies=own.replies and tuple(dict(own.replies).values()),
             )
             for name, own in self.run.models().items()
         }
@@ -221,11 +214,8 @@ class InFolder(ResultTables):
         return tuple(self.run.unfinished())
 
 
-_HOLDS: Mapping[str, Callable[[pd.Series, Any], pd.Series]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "in": pd.Series.isin,
-}
+_HOLDS = {"==": "eq", "!=": "ne", "in": "isin"}
+"""Methods of a column, by the operators of filters."""
 
 
 class InMemory(ResultTables):
@@ -265,7 +255,7 @@ class InMemory(ResultTables):
     ) -> Iterator[pd.DataFrame]:
         rows = self.rows(name)
         for column, holds, value in filters or ():
-            rows = rows[_HOLDS[holds](rows[column], value)]
+            rows = rows[getattr(rows[column], _HOLDS[holds])(value)]
         yield rows if columns is None else rows[list(columns)]
 
     def rows(self, name: str) -> pd.DataFrame:

@@ -1,9 +1,4 @@
-"""A result: the tables of a measurement, with the only definition of how they are displayed.
-
-`items` derives small tables and figures from the measured tables. They are printed on the terminal
-(`report.console.print_table`), written to a run's folder as CSV and PNG files (`write_files`), and
-shown on pages and in notebooks.
-"""
+"""A result: the tables of a measurement, with the only definition of how they are displayed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

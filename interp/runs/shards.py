@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from interp import files
 from interp.errors import UserError
-from interp.measuring.attempt import Attempt
+from interp.measuring.spec import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version

@@ -26,7 +26,7 @@ from interp.analysis.cautions.caution import (
 )
 from interp.analysis.cautions.collected import cautions_on, reach_cautions, sample_cautions
 from interp.analysis.cautions.models import model_cautions, side_differences
-from interp.measuring.facts import ModelFacts
+from interp.measuring.spec import ModelFacts
 from interp.prompts.systems import FACT_SIDE
 from interp.statistics.decisions import holm
 

@@ -12,7 +12,7 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.patching.node_sets import node_set_table
+from interp.measurements.patching.tables import node_set_table
 from interp.prompts.prompt import Donor, Prompt, compose
 from tests.support.answers import yes_no
 from tests.support.by_hand import zeroed_gpt2

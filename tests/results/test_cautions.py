@@ -11,7 +11,7 @@ from interp.api import _noted
 from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch
 from interp.measuring.core import bind
-from interp.measuring.facts import ModelFacts
+from interp.measuring.spec import ModelFacts
 from interp.results.files import finish
 from interp.results.given import judged_answers
 from interp.results.measured import InMemory

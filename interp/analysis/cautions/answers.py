@@ -24,7 +24,7 @@ from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import SAME
 from interp.console import counted
 from interp.errors import one_line
-from interp.measuring.facts import Replies
+from interp.measuring.spec import Replies
 
 OUTSIDE = 0.05
 """Share of replies outside the options from which a caution says so: they all count as wrong, so an

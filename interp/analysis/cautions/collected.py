@@ -15,7 +15,7 @@ from interp.analysis.cautions.models import (
     side_differences,
 )
 from interp.console import counted
-from interp.measuring.facts import ModelFacts
+from interp.measuring.spec import ModelFacts
 from interp.prompts.systems import FACT_SIDE
 from interp.statistics.clusters import FEWEST
 from interp.statistics.decisions import HOLM_LEAST, LEAST, most_tests, out_of_reach

@@ -22,7 +22,7 @@ from interp.analysis.cautions.caution import (
 )
 from interp.attribution.registry import ATTRIBUTION, find_method, method_names
 from interp.errors import UserError, one_line
-from interp.measuring.facts import ModelFacts, Replies
+from interp.measuring.spec import ModelFacts, Replies
 from interp.variants import name_of
 
 ROUNDED = 0.25

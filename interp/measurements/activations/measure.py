@@ -58,12 +58,11 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
             f"answer is read at {answer}"
         )
     check_sites(model, spec.sites, layers=spec.layers)
-    keys: list[SiteKey] = [
-        (site, layer)
+    locations: Mapping[SiteKey, Location] = {
+        (site, layer): locate(model, site, layer)
         for site in spec.sites
         for layer in (layers_with(model, site) if spec.layers is None else spec.layers)
-    ]
-    locations = {key: locate(model, *key) for key in keys}
+    }
     answer_tokens = AnswerTokenizer(model, spec.answers)
     # A single prompt suffices to verify the sites.
     unchecked = model.architecture.causal
@@ -84,7 +83,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
         for index, tables in enumerate(answer_tables(model, batch, predictions)):
             (answer,) = tables["answers"]
             own = slice(starts[index], starts[index + 1])
-            found = {key: vectors[key][own].numpy() for key in keys}
+            found = {key: vectors[key][own].numpy() for key in locations}
             kept = place_rows(model, batch.prompts[index], places[index], found)
             vector_rows = [] if answer["error"] else kept
             rows.append({"answers": [answer], "activation_vectors": vector_rows})
@@ -137,12 +136,11 @@ def vectors_at(
         for key, location in locations.items():
             stack.enter_context(watched([location], partial(keep, key)))
         yield found
-    missed = [key for key in locations if key not in found]
-    if missed:
-        site, layer = missed[0]
-        raise UserError(
-            f"the forward pass does not reach the site {site} of layer {layer}; omit this site"
-        )
+    for site, layer in locations:
+        if (site, layer) not in found:
+            raise UserError(
+                f"the forward pass does not reach the site {site} of layer {layer}; omit this site"
+            )
 
 
 def place_rows(
@@ -163,15 +161,8 @@ def place_rows(
         if len(place.positions) == 1:
             shared = tokens[place.positions[0]]
         shared = {**shared, "group": place.group, "tokens": len(place.positions)}
-        rows += [
-            {
-                **shared,
-                "site": site,
-                "layer": layer,
-                "head": None if SITES[site].heads is None else head,
-                "vector": vector,
-            }
-            for (site, layer), found in vectors.items()
-            for head, vector in enumerate(found[index])
-        ]
+        for (site, layer), found in vectors.items():
+            for head, vector in enumerate(found[index]):
+                at = {"site": site, "layer": layer, "vector": vector}
+                rows.append({**shared, **at, "head": None if SITES[site].heads is None else head})
     return rows

@@ -1,11 +1,7 @@
 """Export of activations: one safetensors file per model, and an index of all vectors.
 
-1. One pass over the shards counts the vectors of each tensor; there is one tensor per site and
-   layer.
-2. A second pass writes each shard's vectors at their positions, with one shard in memory at a time.
-3. The index lists the tensor and row of each vector, with its prompt's factors and answer.
-
-A safetensors file starts with the length of its header in 8 bytes, little-endian. The header, which
+Shards are read twice, one at a time: vectors are counted, and then written at their places. A
+safetensors file starts with the length of its header in 8 bytes, little-endian. The header, which
 is JSON with the type, shape and offsets of each tensor, precedes the tensors
 (https://huggingface.co/docs/safetensors).
 """
@@ -14,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,11 +69,6 @@ def file_name(model: str) -> str:
     return f"activations-{slug(model)}.safetensors"
 
 
-def tensor_name(site: str, layer: int) -> str:
-    """The name of the tensor with a layer's vectors at a site."""
-    return f"{site}.{layer}"
-
-
 def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """One row per model, site and layer: width, vectors, prompts, norms (their sum)."""
     key = [*_KEY, "width"]
@@ -96,7 +88,6 @@ def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _draw(counts: pd.DataFrame) -> "Axes":
-    """The mean norm over layers, one line per model and site."""
     from interp.report.figures.lines import lines
 
     norms = counts["norms"] / counts["vectors"]
@@ -109,10 +100,9 @@ def _files(run: RunFolder, counts: pd.DataFrame) -> Iterator[FileItem]:
     models = run.finished_models()
     for model in models:
         rows = counts[counts["model"] == model]
-        names = map(tensor_name, rows["site"], rows["layer"])
         shapes = zip(rows["vectors"].tolist(), rows["width"].tolist(), strict=True)
         if len(rows):
-            own = dict(zip(names, shapes, strict=True))
+            own = dict(zip(_tensors(rows), shapes, strict=True))
             yield FileItem(file_name(model), partial(_write_tensors, run, model, own))
     yield FileItem(INDEX, partial(_write_index, run, models))
 
@@ -137,7 +127,8 @@ def _by_tensor(shard: pa.Table) -> Iterator[Part]:
 
 
 def _tensors(places: pd.DataFrame) -> pd.Series:
-    return pd.Series([*map(tensor_name, places["site"], places["layer"])], dtype=object)
+    """The names of the tensors of vectors, of which there is one for each site and layer."""
+    return (places["site"] + "." + places["layer"].astype(str)).astype(object)
 
 
 def _write_index(run: RunFolder, models: Sequence[str], file: Path) -> None:
@@ -184,30 +175,25 @@ def fill_tensors(
 
     `parts` are names of tensors, each with its next rows; `about` is the file's metadata.
     """
-    places: dict[str, tuple[int, int]] = {}
-    end = 0
-    for name, (rows, width) in shapes.items():
-        places[name] = end, end + 4 * rows * width
-        end = places[name][1]
+    sizes = [4 * rows * width for rows, width in shapes.values()]
+    ends = dict(zip(shapes, accumulate(sizes), strict=True))
+    written = {name: ends[name] - size for name, size in zip(shapes, sizes, strict=True)}
     entries = {
-        name: {"dtype": "F32", "shape": list(shape), "data_offsets": list(places[name])}
+        name: {"dtype": "F32", "shape": list(shape), "data_offsets": [written[name], ends[name]]}
         for name, shape in shapes.items()
     }
     header = json.dumps({"__metadata__": dict(about), **entries}).encode()
     header += b" " * (-len(header) % 8)  # so that tensors are aligned
-    written = {name: start for name, (start, _) in places.items()}
     with file.open("wb") as stream:
         stream.write(len(header).to_bytes(8, "little") + header)
         data = stream.tell()
         for name, rows_of_part in parts:
             content = np.ascontiguousarray(rows_of_part, dtype="<f4").tobytes()
-            if (
-                rows_of_part.shape[1] != shapes[name][1]
-                or written[name] + len(content) > places[name][1]
-            ):
+            fits = rows_of_part.shape[1] == shapes[name][1]
+            if not fits or written[name] + len(content) > ends[name]:
                 raise ValueError(f"{name} has rows that do not match its shape {shapes[name]}")
             stream.seek(data + written[name])
             stream.write(content)
             written[name] += len(content)
-    if written != {name: end for name, (_, end) in places.items()}:
+    if written != ends:
         raise ValueError("some tensors lack rows")

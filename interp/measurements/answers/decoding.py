@@ -14,16 +14,10 @@ from itertools import takewhile
 from typing import Any, Literal
 
 import torch
+import transformers
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from transformers import (
-    GenerationConfig,
-    LogitsProcessor,
-    LogitsProcessorList,
-    StoppingCriteria,
-    StoppingCriteriaList,
-)
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
@@ -78,8 +72,8 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
         sequences = hf.generate(
             batch.token_ids,
             generation_config=settings,
-            logits_processor=LogitsProcessorList(processors),
-            stopping_criteria=StoppingCriteriaList([stopping] if spec.stop else []),
+            logits_processor=transformers.LogitsProcessorList(processors),
+            stopping_criteria=transformers.StoppingCriteriaList([stopping] if spec.stop else []),
             **inputs,
         )
     written = sequences[:, start:].tolist()
@@ -119,22 +113,21 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
         )
 
 
-def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> GenerationConfig:
-    tokenizer = model.tokenizer
-    padding = tokenizer.pad_token_id
-    return GenerationConfig(
+def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> transformers.GenerationConfig:
+    padding = model.tokenizer.pad_token_id
+    return transformers.GenerationConfig(
         max_new_tokens=spec.max_new_tokens,
         do_sample=False,
         eos_token_id=model.end_tokens or None,
         pad_token_id=0 if padding is None else padding,
-        bos_token_id=tokenizer.bos_token_id,
+        bos_token_id=model.tokenizer.bos_token_id,
         # Without this setting, transformers would put another token before the prefix.
         decoder_start_token_id=prefix[0] if prefix else None,
     )
 
 
 @contextmanager
-def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
+def _generating(model: Model, settings: transformers.GenerationConfig) -> Iterator[Any]:
     """The model to call within the block; these generation settings replace its own."""
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf
@@ -160,7 +153,7 @@ def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-class _Finite(LogitsProcessor):
+class _Finite(transformers.LogitsProcessor):
     """A logits processor that records which rows are finite, and zeroes the others."""
 
     def __init__(self) -> None:
@@ -174,14 +167,13 @@ class _Finite(LogitsProcessor):
         return torch.where(finite[:, None], scores, 0.0)
 
     def rows(self) -> list[bool]:
-        """Whether the logits of each row were finite at every step."""
         if self._finite is None:
             raise ModelError("the model's own generate leaves out the checks of its logits")
         found: list[bool] = self._finite.tolist()
         return found
 
 
-class _Sampling(LogitsProcessor):
+class _Sampling(transformers.LogitsProcessor):
     """A logits processor that keeps one token per row, sampled at the given temperature."""
 
     def __init__(self, batch: Batch, spec: Generate, draw: str) -> None:
@@ -210,7 +202,7 @@ def inverse_cdf(
     return passed.int().argmax(-1)
 
 
-class _StopStrings(StoppingCriteria):
+class _StopStrings(transformers.StoppingCriteria):
     """A criterion that stops the rows whose generated text contains a stop string."""
 
     def __init__(self, model: Model, stop: tuple[str, ...], *, start: int, rows: int) -> None:
@@ -236,7 +228,6 @@ def _generated(model: Model, tokens: list[int], spec: Generate) -> Generated:
 
 
 def _until_end(model: Model, tokens: list[int]) -> list[int]:
-    """The tokens before the first end token."""
     return list(takewhile(lambda token: token not in model.end_tokens, tokens))
 
 

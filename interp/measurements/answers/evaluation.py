@@ -12,13 +12,7 @@ from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.models.unembedding import final_states
-from interp.prompts.changes import (
-    Change,
-    content_free,
-    swapped_options,
-    without_premises,
-    without_segments,
-)
+from interp.prompts import changes
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
@@ -73,14 +67,10 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
 
     def changed_rows(prompt: Prompt) -> list[Row]:
         """The rows in changed_options, of changed prompts that were all read before."""
+        key: Row = {"model": model.name, "prompt_id": prompt.id}
+        names = ("option", "probability", "relative_probability")
         return [
-            {
-                "model": model.name,
-                "prompt_id": prompt.id,
-                "change": change.kind,
-                "what": change.what,
-                **{name: row[name] for name in _NUMBERS},
-            }
+            {**key, "change": change.kind, "what": change.what, **{n: row[n] for n in names}}
             for change in _changes(prompt, spec)
             for row in known[_content(change.prompt)]
         ]
@@ -109,19 +99,15 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
     return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
 
 
-_NUMBERS = ("option", "probability", "relative_probability")
-
-
-def _changes(prompt: Prompt, spec: Evaluate) -> Iterator[Change]:
-    """The changes of a prompt that the spec asks for."""
+def _changes(prompt: Prompt, spec: Evaluate) -> Iterator[changes.Change]:
     if spec.content_free:
-        yield from content_free(prompt)
+        yield from changes.content_free(prompt)
     if spec.without_segments:
-        yield from without_segments(prompt)
+        yield from changes.without_segments(prompt)
     if spec.reads_no_premises:
-        yield from without_premises(prompt)
+        yield from changes.without_premises(prompt)
     if spec.swap_options:
-        yield from swapped_options(prompt)
+        yield from changes.swapped_options(prompt)
 
 
 def _content(prompt: Prompt) -> Hashable:

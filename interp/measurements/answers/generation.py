@@ -152,14 +152,9 @@ def _answers(
 
 
 def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
-    """A prompt's row in the table `completions`."""
-    return {
-        "model": model.name,
-        "prompt_id": tokenized.prompt.id,
-        "tokens": len(text.token_ids),
-        "finished": text.finished,
-        **_judged(tokenized.prompt, text),
-    }
+    key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+    shown: Row = {"tokens": len(text.token_ids), "finished": text.finished}
+    return {**key, **shown, **_judged(tokenized.prompt, text)}
 
 
 def _judged(prompt: Prompt, text: Generated) -> Row:

@@ -55,19 +55,40 @@ def reading_items(
         for model, own in of_model.items()
     }
     yield _reading_item(sample, readings)
-    if any(map(_changes, readings.values())):
-        yield _change_item(sample, readings)
-    apart_rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
-    title = "Prompts with different correct answers, told apart by the options' probabilities"
-    yield _shown("told_apart", title, apart_rows, f"{_APART} {_P}", _APART_CELLS)
+    rows: list[Mapping[str, object]] = [
+        {"model": model, "change": name, **change_row(sample, own, name)}
+        for model, own in readings.items()
+        for name in _changes(own)
+    ]
+    if rows:
+        title = "Forced choices after changed prompts"
+        yield _shown("change_table", title, rows, _CHANGED, _CHANGED_CELLS)
+    rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
+    title = "Prompts with different correct answers, told apart"
+    of_all = f"{title} by the options' probabilities"
+    yield _shown("told_apart", of_all, rows, f"{_APART} {_P}", _APART_CELLS)
     if any(name.startswith(WITHOUT) for own in readings.values() for name in own):
-        yield _parts_item(sample, of_model, after_change)
+        rows = [
+            {"model": model, **row}
+            for model, own in after_change.items()
+            for row in part_rows(sample, of_model[model], own)
+        ]
+        cells = {**_APART_CELLS, "difference": ("difference", "difference_low", "difference_high")}
+        of_parts = "Prompts told apart without parts of them"
+        yield _shown("told_apart_without", of_parts, rows, f"{_PARTS} {_APART}", cells)
     for factor in by:
         samples = {
-            str(value): Sample(rows, options, cluster)
-            for value, rows in prompts.groupby(factor, sort=False)
+            str(value): Sample(own, options, cluster)
+            for value, own in prompts.groupby(factor, sort=False)
         }
-        yield _apart_by_item(factor, samples, of_model)
+        rows = [
+            {"model": model, factor: value, **side_row(some, own)}
+            for model, own in of_model.items()
+            for value, some in samples.items()
+            if len(some.prompts)
+        ]
+        by_factor, note = f"{title}, by {factor.replace('_', ' ')}", f"{_APART_BY} {_APART} {_P}"
+        yield _shown(f"told_apart_by_{factor}", by_factor, rows, note, _APART_CELLS)
 
 
 def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
@@ -81,50 +102,7 @@ def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFra
 
 
 def _changes(readings: Iterable[str]) -> list[str]:
-    """The names of forced choices after changed prompts."""
     return [name for name in readings if name == SWAPPED or name.startswith(WITHOUT)]
-
-
-def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
-    rows = [
-        {"model": model, "change": name, **change_row(sample, own, name)}
-        for model, own in readings.items()
-        for name in _changes(own)
-    ]
-    cells = {
-        "difference": ("difference", "low", "high"),
-        "changed_choices": ("changed", "changed_low", "changed_high"),
-    }
-    return _shown("change_table", "Forced choices after changed prompts", rows, _CHANGED, cells)
-
-
-def _parts_item(
-    sample: Sample, of_model: Mapping[str, pd.DataFrame], changed: Mapping[str, pd.DataFrame]
-) -> TableItem:
-    """How well prompts are told apart without parts of them."""
-    rows = [
-        {"model": model, **row}
-        for model, own in changed.items()
-        for row in part_rows(sample, of_model[model], own)
-    ]
-    cells = {**_APART_CELLS, "difference": ("difference", "difference_low", "difference_high")}
-    title = "Prompts told apart without parts of them"
-    return _shown("told_apart_without", title, rows, f"{_PARTS} {_APART}", cells)
-
-
-def _apart_by_item(
-    factor: str, samples: Mapping[str, Sample], of_model: Mapping[str, pd.DataFrame]
-) -> TableItem:
-    """How well prompts are told apart, for each value of a factor."""
-    rows = [
-        {"model": model, factor: value, **side_row(sample, own)}
-        for model, own in of_model.items()
-        for value, sample in samples.items()
-        if len(sample.prompts)
-    ]
-    title = f"Prompts with different correct answers, told apart, by {factor.replace('_', ' ')}"
-    note = f"{_APART_BY} {_APART} {_P}"
-    return _shown(f"told_apart_by_{factor}", title, rows, note, _APART_CELLS)
 
 
 def _shown(
@@ -177,6 +155,11 @@ _APART_BY = (
     "those rows share may do it rather than the correct answer."
 )
 
+_CHANGED_CELLS = {
+    "difference": ("difference", "low", "high"),
+    "changed_choices": ("changed", "changed_low", "changed_high"),
+}
+
 _APART_CELLS = {
     "auroc": ("auroc", "auroc_low", "auroc_high"),
     "concordance": ("concordance", "low", "high"),
@@ -188,7 +171,6 @@ def _against(baseline: str) -> str:
 
 
 def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
-    """The table as text, with each interval behind its accuracy."""
     # The page would link columns called accuracy to the prompts that are answered freely.
     shown = table[["model", "reading"]].assign(all_prompts=_cells(table, "accuracy", "low", "high"))
     minus = f"minus_{sample.better.replace(' ', '_')}"

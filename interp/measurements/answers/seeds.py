@@ -50,14 +50,8 @@ def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
 
 
 COMPONENTS = (
-    "mean",
-    "sd_of_mean",
-    "sd_low",
-    "sd_high",
-    "sd_seed",
-    "sd_cluster",
-    "sd_residual",
-    "p",
+    *("mean", "sd_of_mean", "sd_low", "sd_high"),
+    *("sd_seed", "sd_cluster", "sd_residual", "p"),
 )
 """Numbers of an accuracy's spread: its mean over seeds and clusters; the standard deviation between
 seeds, with its 95% interval (chi-square, seeds - 1 df); those of seed effects that clusters have in

@@ -8,14 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from interp.analysis.accuracy import (
-    accuracy_by,
-    accuracy_table,
-    notes_unjudged,
-    notes_without_answer,
-    outcome_table,
-    thought_table,
-)
+from interp.analysis import accuracy
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, said_outside
 from interp.analysis.cautions.collected import HALF
 from interp.analysis.reading_tables import FEW_SIDES
@@ -28,7 +21,7 @@ from interp.measurements.given import CHANGED
 from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
 from interp.report.page import FigureItem, Report, TableItem
-from interp.report.pairs import Bars, Browser, Panel, Shaded, Text, by_pair, with_sides
+from interp.report.pairs import Browser, Panel, Shaded, Text, by_pair, side_bars, with_sides
 from interp.results.given import JUDGED
 from interp.results.measured import ResultTables
 from interp.results.result import Result, chosen
@@ -99,27 +92,18 @@ class Answered(Result):
         alike = [
             name for name in (cluster, "weight") if name and by_pair[name].nunique().max() == 1
         ]
-        table = accuracy_by(
-            answers,
-            prompts,
-            factors=(),
-            sides=sides,
-            cluster=cluster if cluster in alike else None,
-            weight="weight" if "weight" in alike else None,
+        cluster, weight = (name if name in alike else None for name in (cluster, "weight"))
+        table = accuracy.accuracy_by(
+            answers, prompts, factors=(), sides=sides, cluster=cluster, weight=weight
         )
         paired = ("paired",) if len(sides) > 1 else ()
-        measures = (*paired, *(sides if len(sides) <= FEW_SIDES else ()))
-        rows = [table[table["measure"] == measure].set_index("model") for measure in measures]
-        return pd.concat(
-            headline(
-                self._every_model(own, answers["model"].unique()),
-                _accuracy_name(measure),
-                value="accuracy",
-                n="pairs",
-                unit="pairs",
-            )
-            for measure, own in zip(measures, rows, strict=True)
-        )
+        judged = answers["model"].unique()
+        parts = []
+        for measure in (*paired, *(sides if len(sides) <= FEW_SIDES else ())):
+            rows = self._every_model(table[table["measure"] == measure], judged)
+            name = _accuracy_name(measure)
+            parts.append(headline(rows, name, value="accuracy", n="pairs", unit="pairs"))
+        return pd.concat(parts)
 
     def _differences(self, a: str, b: str) -> Mapping[str, Difference]:
         """The differences in accuracy; none if a model has no judged answers."""
@@ -141,12 +125,11 @@ class Answered(Result):
         models = pd.Index(self._own_answers["model"].unique(), name="model")
         no_pair = "no pair has several judged prompts"
         reasons = np.where(models.isin(judged), no_pair, "no answer was judged")
-        table = rows.reindex(models)
+        table = rows.set_index("model").reindex(models)
         return table.assign(note=np.where(table["accuracy"].isna(), reasons, "")).reset_index()
 
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
-        """The answers that accuracies are computed from."""
         return self.table(self.answered, JUDGED)
 
     @cached_property
@@ -154,11 +137,10 @@ class Answered(Result):
         return self.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
 
     def _accuracy_item(self) -> TableItem:
-        table = accuracy_table(self._own_answers, self._own_prompts)
+        table = accuracy.accuracy_table(self._own_answers, self._own_prompts)
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _reading_items(self) -> Iterator[TableItem]:
-        """If prompts offer a choice, each reading of the answers (`reading_items`)."""
         options = self.table("option_probabilities", OPTION_COLUMNS)
         changed = self.table(CHANGED) if CHANGED in self.measured.names() else None
         yield from reading_items(
@@ -169,8 +151,8 @@ class Answered(Result):
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
         said = said_outside(self.cautions)
-        alone = note_alone(self._own_prompts["pair_id"])
-        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), alone]
+        notes = [*accuracy.notes_without_answer(own, said=said), *accuracy.notes_unjudged(own)]
+        notes.append(note_alone(self._own_prompts["pair_id"]))
         return "; ".join(filter(None, notes))
 
 
@@ -237,7 +219,7 @@ class Scores(Answered):
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
-        for note in notes_unjudged(self._own_answers):
+        for note in accuracy.notes_unjudged(self._own_answers):
             echo(note)
         return super().noted()
 
@@ -255,9 +237,10 @@ class Completions(Answered):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy of the texts, and how often each outcome occurred; one row per model."""
         yield self._accuracy_item()
-        yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
+        outcomes = accuracy.outcome_table(self.completions)
+        yield TableItem("outcome_table", "Answers in the texts", outcomes)
         if "thoughts" in self.measured.names():
-            thoughts = thought_table(self.table("thoughts"))
+            thoughts = accuracy.thought_table(self.table("thoughts"))
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
 
     def browser(self) -> Browser:
@@ -268,21 +251,15 @@ class Completions(Answered):
         return note_alone(self._own_prompts["pair_id"])
 
 
-_OPTIONS = "Summed probability of the texts or first tokens with which an answer may begin."
-
-
 def option_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The probability of each option, as bars for each side; none if options were not read."""
     if "option_probabilities" not in measured.names():
         return
     columns = ["model", "prompt_id", "option", "probability"]
     rows = measured.table("option_probabilities", columns, prompts=prompts["prompt_id"])
-    for pair, labels, options in by_pair(with_sides(rows, prompts), ["model"]):
-        groups = {
-            str(side): list(zip(each["option"], each["probability"], strict=True))
-            for side, each in options.groupby("side", sort=False)
-        }
-        yield pair, Bars("Probabilities of the options", labels, groups, note=_OPTIONS)
+    title, shown = "Probabilities of the options", with_sides(rows, prompts)
+    note = "Summed probability of the texts or first tokens with which an answer may begin."
+    yield from side_bars(title, shown, ["model"], label="option", value="probability", note=note)
 
 
 def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:

@@ -14,7 +14,7 @@ from secrets import token_hex
 from interp.console import counted, echo
 from interp.errors import UserError
 from interp.measurements.specs import Stored
-from interp.measuring.attempt import Attempt
+from interp.measuring.spec import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
@@ -146,7 +146,6 @@ def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None
 
 
 def _row(own: ModelTexts, prompt: Prompt) -> Row:
-    """A prompt's row in the table `completions`."""
     key: Row = {"model": own.model, "prompt_id": prompt.id}
     found = own.matched.outputs.get(prompt.id)
     error = found[0].error if found else f"no text in {own.shown}"

@@ -11,7 +11,7 @@ from interp.measurements.answers.show import Answered
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
 from interp.report.page import PictureItem
-from interp.report.pairs import Bars, Panel, Shaded, Text, by_pair, with_sides
+from interp.report.pairs import Panel, Shaded, Text, by_pair, side_bars, with_sides
 from interp.results.measured import ResultTables
 
 _NOTE = """The prompt whose {number} by {method} is the median of all prompts ({value:.3f}), and the
@@ -50,12 +50,9 @@ def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem |
         return None
     from interp.report.html import token_heat_map
 
+    compared = result.measured.about.ratio
     html = token_heat_map(
-        shares,
-        prompts=pair,
-        answers=answers,
-        method=str(method),
-        compared=result.measured.about.ratio,
+        shares, prompts=pair, answers=answers, method=str(method), compared=compared
     )
     note = _NOTE.format(number=number, method=method, value=middle["value"], unit=unit)
     return PictureItem("typical_pair", f"A typical pair: {middle['prompt_id']}", html, note)
@@ -115,18 +112,11 @@ def _pieces(prompt: Mapping[Hashable, Any], scores: pd.DataFrame) -> Iterator[di
         end = stop
     named += [(TEMPLATE, text[end:], float("nan")), (TEMPLATE, "", share.get(TEMPLATE, 0.0))]
     for position, (name, piece, value) in enumerate(named):
-        yield {
-            "prompt_id": prompt["prompt_id"],
-            "position": position,
-            "token": piece,
-            "segment": name,
-            "share": value,
-        }
+        key = {"prompt_id": prompt["prompt_id"], "position": position}
+        yield {**key, "token": piece, "segment": name, "share": value}
 
 
-_TOKEN_SHARES = "Each token's share of the sizes of all scores in its prompt."
-
-_SEGMENT_SHARES = "Each segment's share of the sizes of all scores in its prompt."
+_SHARES = "Each {}'s share of the sizes of all scores in its prompt."
 
 
 def attribution_panels(
@@ -144,13 +134,9 @@ def attribution_panels(
                 Text(str(side), *(rows[name].tolist() for name in ("token", "share", "label")))
                 for side, rows in own.groupby("side", sort=False)
             ]
-            yield pair, Shaded("Shading by tokens", of, texts, note=_TOKEN_SHARES)
+            yield pair, Shaded("Shading by tokens", of, texts, note=_SHARES.format("token"))
     columns = ["model", "method", "prompt_id", "segment", "share"]
     rows = with_sides(measured.table("segment_scores", columns, prompts=ids), prompts)
-    named = {name: segment_label(name) for name in rows["segment"].unique()}
-    for pair, of, own in by_pair(rows, ["model", "method"]):
-        groups = {
-            str(side): list(zip(each["segment"].map(named), each["share"], strict=True))
-            for side, each in own.groupby("side", sort=False)
-        }
-        yield pair, Bars("Shares of segments", of, groups, note=_SEGMENT_SHARES)
+    rows["label"] = rows["segment"].map(segment_label)
+    by, note = ["model", "method"], _SHARES.format("segment")
+    yield from side_bars("Shares of segments", rows, by, label="label", value="share", note=note)

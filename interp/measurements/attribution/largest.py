@@ -2,8 +2,7 @@
 
 Segments are compared within a prompt, by the absolute Shapley value of their exchange or by the
 absolute sum of their tokens' scores; a segment that a prompt lacks cannot be its largest. Text
-outside all segments is not compared, since donors do not replace it. A pair counts for a segment if
-the segment is the largest on every side; it does not count at all if one of its prompts failed.
+outside all segments is not compared, since donors do not replace it.
 """
 
 import math
@@ -75,13 +74,9 @@ def largest_scores(segment_scores: pd.DataFrame) -> pd.DataFrame:
     largest = rows.loc[each["size"].idxmax(), [*keys, "segment", "size"]].set_index(keys)
     counts = each[["close", "any"]].sum()
     first = (counts["close"] == 1) & (largest["size"] > 0)
-    return pd.DataFrame(
-        {
-            "segment": largest["segment"].where(first, ""),
-            "outcome": np.where(first, LARGEST, TIE),
-            "alone": first & (counts["any"] == 1),
-        }
-    ).reset_index()
+    found = largest[[]].assign(segment=largest["segment"].where(first, ""))
+    found = found.assign(outcome=np.where(first, LARGEST, TIE), alone=first & (counts["any"] == 1))
+    return found.reset_index()
 
 
 def _by_donors(rows: pd.DataFrame) -> dict[str, object]:
@@ -175,7 +170,6 @@ def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: s
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table for terminals and pages: counts and shares as text."""
     names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
     ends = table[["share", "low", "high"]].itertuples(index=False)
     text = table.loc[:, :"segment"].drop(columns="segment")

@@ -12,8 +12,8 @@ import pandas as pd
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.estimates.compute import estimate
-from interp.estimates.declared import Mean, Median, Plain, Table
-from interp.statistics.summaries import largest_share, weighted_sd
+from interp.estimates.declared import Mean, Median, Plain, Table, deviation
+from interp.statistics.summaries import largest_share
 from interp.tables import TEXT, column
 
 LARGE_SHARE = 0.05
@@ -44,15 +44,7 @@ RATIOS = Table(
             why="geometric",
             aside=True,
         ),
-        Plain(
-            "sd",
-            "sample standard deviation",
-            "ratio",
-            of="value",
-            how=weighted_sd,
-            why="mean",
-            aside=True,
-        ),
+        deviation("sd", "sample standard deviation", "ratio", of="value", why="mean"),
     ],
     order=["largest_share"],
     split=["ratio"],
@@ -101,15 +93,9 @@ def attribution_table(ratios: pd.DataFrame, accuracy: pd.DataFrame) -> pd.DataFr
     names = [number.name for number in RATIOS.numbers if number.name not in _PUBLISHED["ratio"]]
     names[1:1] = RATIOS.main.interval or ()
     robust = {f"{method}_{n}": by_model("ratio", method, n) for method in methods for n in names}
-    return pd.concat(
-        [
-            accuracy[["model"]],
-            pd.DataFrame(first),
-            accuracy.drop(columns="model"),
-            pd.DataFrame(robust),
-        ],
-        axis="columns",
-    )
+    published, others = pd.DataFrame(first), pd.DataFrame(robust)
+    parts = [accuracy[["model"]], published, accuracy.drop(columns="model"), others]
+    return pd.concat(parts, axis="columns")
 
 
 def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:

@@ -11,10 +11,9 @@ from dataclasses import replace
 import pandas as pd
 
 from interp.estimates.compute import estimate
-from interp.estimates.declared import Largest, Plain, Share, Table
+from interp.estimates.declared import Largest, Plain, Share, Table, deviation
 from interp.prompts.prompt_set import Decisive
 from interp.prompts.thought import PART, is_part
-from interp.statistics.summaries import weighted_sd
 from interp.tables import TEXT, column
 
 KEY = ["model", "prompt_id", "method", "target"]
@@ -65,13 +64,7 @@ SEGMENTS = Table(
             aside=True,
         ),
         *(
-            Plain(
-                *(f"{name}_sd", "sd over prompts", unit),
-                of=name,
-                how=weighted_sd,
-                why="share",
-                aside=True,
-            )
+            deviation(f"{name}_sd", "sd over prompts", unit, of=name, why="share")
             for name, unit in (("score", "method's unit"), ("share", "share"))
         ),
     ],
@@ -173,7 +166,6 @@ def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) ->
 
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """The position at which each segment starts in its prompt."""
     among = [name for name in prompts.columns if name.startswith(decisive.among)]
     starts = [name for name in among if name.endswith("_start")]
     places = prompts.melt(["prompt_id"], starts, "segment", "place").dropna(subset=["place"])

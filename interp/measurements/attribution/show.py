@@ -11,21 +11,9 @@ from interp.errors import UserError
 from interp.estimates.declared import Largest, Table
 from interp.estimates.shown import Estimated
 from interp.measurements.answers.show import Answered, option_panels
-from interp.measurements.attribution import largest
+from interp.measurements.attribution import largest, segments
 from interp.measurements.attribution.example import attribution_panels, typical_pair
 from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_trials
-from interp.measurements.attribution.segments import (
-    DECISIVE_COLUMNS,
-    RATIO_COLUMNS,
-    SEGMENTS,
-    TABLE_COLUMNS,
-    decisive_table,
-    finds,
-    segment_ratios,
-    segment_trials,
-    token_shares,
-    with_whole_thoughts,
-)
 from interp.prompts.thought import is_part
 from interp.report.formatting import ratio_title, segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with
@@ -98,16 +86,19 @@ class Attributions(Answered):
                 f"the prompts do not name two segments to compare; pass two of {known}, as in "
                 "ratios(above, below)"
             )
-        parts = self.measured.parts("segment_scores", RATIO_COLUMNS)
-        return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
+        parts = self.measured.parts("segment_scores", segments.RATIO_COLUMNS)
+        found = [segments.segment_ratios(part, (above, below)) for part in parts]
+        return pd.concat(found, ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
         """How highly methods rank each prompt's deciding segments; empty if the data name none."""
         decisive = self.measured.about.decisive
         if decisive is None or "segment_scores" not in self.measured.names():
             return pd.DataFrame()
-        prompts, parts = self.prompts, self.measured.parts("segment_scores", DECISIVE_COLUMNS)
-        return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
+        prompts, columns = self.prompts, segments.DECISIVE_COLUMNS
+        parts = self.measured.parts("segment_scores", columns)
+        found = [segments.finds(part, prompts, decisive) for part in parts]
+        return pd.concat(found, ignore_index=True)
 
     def token_shares(self) -> pd.DataFrame:
         """The token scores, with each token's text, segment and share of the prompt's scores.
@@ -117,7 +108,7 @@ class Attributions(Answered):
         """
         if self.tokens is None or self.token_scores is None:
             raise UserError("the tokens were not kept; call attribute(..., keep_tokens=True)")
-        return token_shares(self.token_scores, self.tokens)
+        return segments.token_shares(self.token_scores, self.tokens)
 
     def summary(self) -> pd.DataFrame:
         """Means and standard deviations over the prompts.
@@ -130,9 +121,10 @@ class Attributions(Answered):
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """The ratios of compared segments, if there are any, and the scores by segment."""
-        segments = self._scores_by_segment(SEGMENTS, self.table("segment_scores", TABLE_COLUMNS))
+        rows = self.table("segment_scores", segments.TABLE_COLUMNS)
+        scores = self._scores_by_segment(segments.SEGMENTS, rows)
         if self.ratio is None:
-            return (segments,)
+            return (scores,)
         named = f"{ratio_title(self.ratio)} ({{method}}, geometric mean)"
         compared = replace(
             RATIOS,
@@ -141,12 +133,12 @@ class Attributions(Answered):
         )
         trials = ratio_trials(self._ratios, self.prompts, cluster=self.cluster or "pair_id")
         return Estimated(compared, trials), Estimated(
-            replace(segments.table, headline=None), segments.trials
+            replace(scores.table, headline=None), scores.trials
         )
 
     def _scores_by_segment(self, table: Table, rows: pd.DataFrame) -> Estimated:
-        prompts, cluster = self.prompts, self.cluster or "pair_id"
-        return Estimated(table, segment_trials(rows, prompts, cluster))
+        cluster = self.cluster or "pair_id"
+        return Estimated(table, segments.segment_trials(rows, self.prompts, cluster))
 
     def segments(self) -> pd.DataFrame:
         """One row per model, method and segment: the means over prompts of its score and share."""
@@ -195,9 +187,10 @@ class Attributions(Answered):
         item = self.estimated[-1].item
         yield replace(item, narrow=()) if self.ratio or thinks else item
         if thinks:
-            rows = with_whole_thoughts(self.table("segment_scores", TABLE_COLUMNS))
+            rows = self.table("segment_scores", segments.TABLE_COLUMNS)
+            rows = segments.with_whole_thoughts(rows)
             title = "Scores of the thought as a whole, and of the other segments"
-            item = self._scores_by_segment(replace(SEGMENTS, title=title), rows).item
+            item = self._scores_by_segment(replace(segments.SEGMENTS, title=title), rows).item
             yield replace(item, name="thought_scores")
         yield from self._completeness()
         if len(self._largest):
@@ -209,7 +202,7 @@ class Attributions(Answered):
 
             cluster = self.cluster or "pair_id"
             clusters = self.prompts[["prompt_id", cluster]]
-            table = decisive_table(premises.merge(clusters, on="prompt_id"), cluster)
+            table = segments.decisive_table(premises.merge(clusters, on="prompt_id"), cluster)
             title = f"Do attributions find the {segment_label(decisive.factor)}?"
             note = f"Intervals are clustered: prompts with the same {cluster} form one cluster."
             draw = partial(decisive_segments, table)
@@ -266,7 +259,6 @@ class Attributions(Answered):
         yield from option_panels(self.measured, prompts)
 
     def _numbers(self) -> Iterator[Number]:
-        """Those of the declared tables."""
         for link in self.links():
             # Other tables of segments do not name the target, which is that of the whole run.
             yield replace(link, of={name: of for name, of in link.of.items() if name != "target"})

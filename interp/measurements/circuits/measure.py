@@ -62,20 +62,12 @@ def circuits_by(
         whole = bool(streams.passes.pair.answers.ways)
         empty = [torch.zeros_like(graph.edges)] * whole
         metrics = circuit_metrics(model, graph, streams, [*every, *empty], budget=budget)
-        pair_id = streams.passes.pair.base.prompt.pair_id
-        found = [
-            {
-                "model": model.name,
-                "pair_id": pair_id,
-                "method": own.method,
-                "choice": own.choice,
-                "draw": own.draw,
-                "share": own.share,
-                "edges": int(own.circuit.sum()),
-                "metric": metric,
-            }
-            for own, metric in zip(chosen, metrics[: len(chosen)], strict=True)
-        ]
+        key = {"model": model.name, "pair_id": streams.passes.pair.base.prompt.pair_id}
+        found: list[Row] = []
+        for own, metric in zip(chosen, metrics[: len(chosen)], strict=True):
+            kind = {"method": own.method, "choice": own.choice, "draw": own.draw}
+            size = {"share": own.share, "edges": int(own.circuit.sum())}
+            found.append({**key, **kind, **size, "metric": metric})
         measured: Row = {"empty_metric": metrics[-1]} if whole else {}
         return {"circuits": found, "pairs": [measured]}
 

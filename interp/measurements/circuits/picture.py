@@ -103,7 +103,6 @@ def drawn_edges(edges: pd.DataFrame) -> pd.DataFrame:
 
 
 def _component(reader: str, group: int) -> str:
-    """The component that is drawn for a reader."""
     found = _NODE.fullmatch(reader)
     if found is None:
         return reader
@@ -179,7 +178,6 @@ def _line(
 
 
 def _segments(pair: pd.DataFrame) -> list[tuple[str, _Words, _Words]]:
-    """The segments of both prompts, word by word."""
     rows = pair.to_dict("records")
     columns = map(str, pair.columns)
     names = [column.removesuffix("_start") for column in columns if column.endswith("_start")]

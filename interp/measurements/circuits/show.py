@@ -1,6 +1,6 @@
 """Circuits: how much of a model's answer sets of edges preserve, overall and by phrasing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,13 +12,7 @@ import pandas as pd
 
 from interp.errors import UserError
 from interp.estimates.shown import Estimated
-from interp.measurements.circuits.tables import (
-    CIRCUITS,
-    circuit_area_table,
-    circuit_trials,
-    split_table,
-    survival_table,
-)
+from interp.measurements.circuits import tables
 from interp.measurements.pairs import PairResult
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, OnPage, PictureItem, TableItem
@@ -61,7 +55,6 @@ class CircuitAnswers(PairResult):
     framed = "circuits"
 
     def __init__(self, measured: ResultTables, effects: pd.DataFrame | None = None) -> None:
-        """Store the tables and, if in memory, the effects that the circuits are chosen by."""
         super().__init__(measured)
         self._in_memory = effects
         self._kept: dict[str, tuple[str, pd.DataFrame, pd.DataFrame, int]] = {}
@@ -73,8 +66,7 @@ class CircuitAnswers(PairResult):
 
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Areas, shares f by size, and circuits that hold for all values of a factor."""
-        one_per = f", one per {self.cluster}" if self.cluster else ""
-        note = _AREAS.format(clusters=one_per)
+        note = _AREAS.format(clusters=f", one per {self.cluster}" if self.cluster else "")
         yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
         yield from self.declared_items()
         yield from self._split()
@@ -88,32 +80,24 @@ class CircuitAnswers(PairResult):
         """The smallest cmd for each model, next to that of random circuits; a model's circuits."""
         table = self._areas
         is_random = table["method"] == "random"
-        parts = [
-            headline(
-                rows.drop_duplicates("model").assign(label=rows["method"] + " " + rows["choice"]),
-                name,
-                value="cmd",
-                interval=("cmd_low", "cmd_high"),
-                n="pairs",
-                unit="pairs",
-            )
-            for name, rows in (
-                ("CMD of the best ranking", table[~is_random]),
-                ("CMD of random edges", table[is_random]),
-            )
-        ]
+        best, random = "CMD of the best ranking", "CMD of random edges"
+        parts, ends = [], ("cmd_low", "cmd_high")
+        for name, rows in ((best, table[~is_random]), (random, table[is_random])):
+            label = rows["method"] + " " + rows["choice"]
+            first = rows.drop_duplicates("model").assign(label=label)
+            parts.append(headline(first, name, value="cmd", interval=ends, n="pairs", unit="pairs"))
         numbers = pd.concat(parts, ignore_index=True)
         return replace(super().opening(), numbers=numbers, picture=next(iter(self._pictures), None))
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """F by size."""
-        trials = circuit_trials(self.circuits, self.pairs)
-        return (Estimated(CIRCUITS, self.clustered(trials)),)
+        trials = tables.circuit_trials(self.circuits, self.pairs)
+        return (Estimated(tables.CIRCUITS, self.clustered(trials)),)
 
     @cached_property
     def _areas(self) -> pd.DataFrame:
-        return circuit_area_table(self.circuits, self.pairs, self.clusters)
+        return tables.circuit_area_table(self.circuits, self.pairs, self.clusters)
 
     def browser(self) -> Browser:
         """With the answers that circuits leave."""
@@ -135,27 +119,16 @@ class CircuitAnswers(PairResult):
         """
         from interp.measurements.circuits.measure import ranking
 
-        effects = self._in_memory
+        effects, split = self._in_memory, self._parameters.get("split")
         if effects is None:
-            folder = Path(str(self._parameters["edges"]))
-            effects = EdgesRun.read(folder).effects(model, factor=self._factor)
-        methods = self._parameters.get("methods")
-        chosen = [str(method) for method in methods] if isinstance(methods, list) else None
-        return ranking(effects, methods=chosen, split=self._factor)
-
-    @property
-    def _parameters(self) -> Mapping[str, object]:
-        return self.measured.about.parameters
-
-    @property
-    def _factor(self) -> str | None:
-        split = self._parameters.get("split")
-        return None if split is None else str(split)
+            folder = Path(self._parameters["edges"])
+            effects = EdgesRun.read(folder).effects(model, factor=split)
+        return ranking(effects, methods=self._parameters.get("methods"), split=split)
 
     @cached_property
     def _chosen(self) -> list[str]:
         """The values of the split factor for which effects were used to choose the circuits."""
-        factor = self._factor
+        factor: str | None = self._parameters.get("split")
         if factor is None:
             return []
         models = self.measured.models()
@@ -163,16 +136,18 @@ class CircuitAnswers(PairResult):
 
     def _split(self) -> Iterator[TableItem]:
         """How the circuits do on each value of the split factor; empty without a split."""
-        factor = self._factor
+        factor: str | None = self._parameters.get("split")
         if factor is None:
             return
         prompts = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
         values = dict(zip(prompts["pair_id"], prompts[factor], strict=True))
-        distances = split_table(self.circuits, self.pairs, self.clusters, values, self._chosen)
+        distances = tables.split_table(
+            self.circuits, self.pairs, self.clusters, values, self._chosen
+        )
         tested = distances.loc[~distances["chosen"].astype(bool), "value"].nunique()
         words = {"factor": factor, "chosen": ", ".join(self._chosen), "tested": tested}
         title = f"The smallest circuit that holds in every {factor}"
-        survival = survival_table(distances)
+        survival = tables.survival_table(distances)
         greedy = survival[survival["choice"] == "greedy"].drop(columns="choice")
         note = _SURVIVAL.format(**words)
         yield TableItem("survival_table", title, survival, note, [(title, greedy)])
@@ -211,19 +186,13 @@ class CircuitAnswers(PairResult):
         pairs = self.pairs
         pair = pairs.loc[pairs["model"] == model, ["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
         title = f"The circuit of {model}"
-        prompts = self.prompts.set_index("prompt_id").loc[pair]
-        of = {"model": model, "method": method}
         areas = self._areas[(self._areas["model"] == model) & (self._areas["choice"] == "greedy")]
         high = areas.loc[areas["method"] == method, "cmd_high"].max()
         low = areas.loc[areas["method"] == "random", "cmd_low"].min()
+        prompts = self.prompts.set_index("prompt_id").loc[pair]
+        of, said = {"model": model, "method": method}, "" if high < low else NOT_BETTER
         html = circuit_picture(
-            edges,
-            prompts,
-            group=group,
-            name=name,
-            label=title,
-            said="" if high < low else NOT_BETTER,
-            of=of,
+            edges, prompts, group=group, name=name, label=title, said=said, of=of
         )
         return PictureItem(name, title, html, _PICTURE.format(method=method))
 

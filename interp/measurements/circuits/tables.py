@@ -102,10 +102,9 @@ def circuit_area_table(
 ) -> pd.DataFrame:
     """One row per model, method and choice, in ascending order of cmd within each model.
 
-    cmd, cmd_low, cmd_high: area under |1 - f|; cpr, cpr_low, cpr_high: area under f, capped at 1.
-    Areas are averaged over draws. Intervals come from a studentized bootstrap over clusters, with
-    errors linearized in the sums of f; they are NaN for fewer than `FEWEST` clusters. Further
-    columns are pairs and clusters.
+    Areas (cmd, cpr, with _low and _high) are averaged over draws. Intervals come from a studentized
+    bootstrap over clusters, with errors linearized in the sums of f; they are NaN for fewer than
+    `FEWEST` clusters. Further columns are pairs and clusters.
     """
     rows = []
     for curve in _curves(circuits, pairs, clusters):
@@ -169,7 +168,6 @@ class _Curve:
 def _curves(
     circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
 ) -> Iterator[_Curve]:
-    """The curve of each ranking."""
     ends = _ends(pairs).set_index(["model", "pair_id"])
     for key, rows in grouped(circuits, ["model", *_RANKING]):
         wide = rows.pivot(index="pair_id", columns=["draw", "share"], values="metric")
@@ -179,13 +177,8 @@ def _curves(
         columns = np.column_stack([wide.to_numpy(float) - empty[:, None], full - empty])
         sums = pd.DataFrame(columns).groupby(wide.index.map(clusters)).sum().to_numpy()
         gaps = sums[:, -1] if abs(float((full - empty).mean())) >= NO_GAP else sums[:, -1] * np.nan
-        yield _Curve(
-            key,
-            wide.columns.get_level_values("share").unique().to_numpy(float),
-            sums[:, :-1].reshape(len(sums), draws, -1),
-            gaps,
-            len(wide),
-        )
+        shares = wide.columns.get_level_values("share").unique().to_numpy(float)
+        yield _Curve(key, shares, sums[:, :-1].reshape(len(sums), draws, -1), gaps, len(wide))
 
 
 SPLIT = Table(

@@ -15,9 +15,8 @@ from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import EdgeValues, Graph, ReaderSite, graph_of
 from interp.circuits.streams import PairStreams
 from interp.console import begin_part
-from interp.measurements.estimates import EDGES
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
-from interp.measurements.specs import Circuits, Edges
+from interp.measurements.specs import EDGES, Circuits, Edges
 from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.models.unembedding import ExactLogits
@@ -32,9 +31,6 @@ from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import Row
 
-Rows = Callable[[PairStreams, str], PromptRows]
-"""Function that returns the rows of a pair that was run in one direction."""
-
 
 def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
     """Measure the effect of each edge on the answer to the base prompt of each pair.
@@ -44,8 +40,33 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
     """
     graph = graph_of(model)
     budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
-    own = _Edges(model, graph, spec, budget)
-    return pairs_on_graph(model, graph, spec, budget, own, directions=spec.directions)
+    exact = ExactEdges(model, graph, budget=budget)
+    estimators = {
+        label: _estimator(model, graph, label) for label in spec.methods if label != "exact"
+    }
+
+    def rows(streams: PairStreams, direction: str) -> PromptRows:
+        """The rows of a pair, and whether it is checked for a guarantee."""
+        pair_id = streams.passes.pair.base.prompt.pair_id
+        effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
+            name: (own.effects(streams), graph.edges) for name, own in estimators.items()
+        }
+        checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
+        if checked or "exact" in spec.methods:
+            # Means over pairs require the same edges in all of them; the bound of a guarantee
+            # requires edges drawn separately for each pair.
+            only = _sampled(graph, spec.sample, pair_id if checked else "")
+            effects["exact"] = exact.effects(streams, only=only), only
+        key = {"model": model.name, "pair_id": pair_id, "direction": direction}
+        found: list[Row] = []
+        for method, (values, measured) in effects.items():
+            ends, numbers = measured.nonzero().tolist(), values[measured].tolist()
+            for (reader, writer), effect in zip(ends, numbers, strict=True):
+                edge = {"writer": graph.writers[writer], "reader": graph.readers[reader].name}
+                found.append({**key, "method": method, **edge, "effect": effect})
+        return {"edges": found, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
+
+    return pairs_on_graph(model, graph, spec, budget, rows, directions=spec.directions)
 
 
 def pairs_on_graph(
@@ -53,7 +74,7 @@ def pairs_on_graph(
     graph: Graph,
     spec: Edges | Circuits,
     budget: TokenBudget,
-    rows: Rows,
+    rows: Callable[[PairStreams, str], PromptRows],
     *,
     directions: Sequence[str],
 ) -> PairMeasurement:
@@ -80,7 +101,7 @@ def pairs_on_graph(
             pair = PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
             for table, own in measured(pair, direction).items():
                 found.setdefault(table, []).extend(own)
-        return [found, {table: [] for table in found}]  # none for the second prompt
+        return [found, {}]  # none for the second prompt
 
     def measured(pair: PatchingPair, direction: str) -> PromptRows:
         nonlocal unchecked
@@ -102,59 +123,21 @@ def pairs_on_graph(
     return PairMeasurement(model, spec, budget, measure_batch, error_rows)
 
 
-class _Edges:
-    """Computes the effects of edges in a pair with each method."""
-
-    def __init__(self, model: Model, graph: Graph, spec: Edges, budget: TokenBudget) -> None:
-        self._model = model
-        self._graph = graph
-        self._spec = spec
-        self._exact = ExactEdges(model, graph, budget=budget)
-        self._estimators = {
-            label: _estimator(model, graph, label) for label in spec.methods if label != "exact"
-        }
-
-    def __call__(self, streams: PairStreams, direction: str) -> PromptRows:
-        """The rows of a pair, and whether it is checked for a guarantee."""
-        spec, pair_id = self._spec, streams.passes.pair.base.prompt.pair_id
-        every = self._graph.edges
-        effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
-            name: (own.effects(streams), every) for name, own in self._estimators.items()
-        }
-        checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
-        if checked or "exact" in spec.methods:
-            # Means over pairs require the same edges in all of them; the bound of a guarantee
-            # requires edges drawn separately for each pair.
-            only = self._sampled(pair_id if checked else "")
-            effects["exact"] = self._exact.effects(streams, only=only), only
-        key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}
-        writers, readers = self._graph.writers, [own.name for own in self._graph.readers]
-        rows: list[Row] = []
-        for method, (values, measured) in effects.items():
-            for (reader, writer), effect in zip(
-                measured.nonzero().tolist(), values[measured].tolist(), strict=True
-            ):
-                ends = {"writer": writers[writer], "reader": readers[reader]}
-                rows.append({**key, "method": method, **ends, "effect": effect})
-        return {"edges": rows, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
-
-    def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
-        """The edges to run exactly: all, or as many into each kind of reader, drawn by `name`."""
-        graph, count = self._graph, self._spec.sample
-        if count is None:
-            return graph.edges
-        chance = random.Random(f"edges {name}")
-        sampled = torch.zeros_like(graph.edges)
-        for site in get_args(ReaderSite):
-            rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
-            own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
-            own.sort(key=lambda unused: chance.random())
-            for row, writer in own[:count]:
-                sampled[row, writer] = True
-        return sampled
+def _sampled(graph: Graph, count: int | None, name: str) -> Bool[Tensor, "reader writer"]:
+    """The edges to run exactly: all, or as many into each kind of reader, drawn by `name`."""
+    if count is None:
+        return graph.edges
+    chance = random.Random(f"edges {name}")
+    sampled = torch.zeros_like(graph.edges)
+    for site in get_args(ReaderSite):
+        rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
+        own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
+        own.sort(key=lambda unused: chance.random())
+        for row, writer in own[:count]:
+            sampled[row, writer] = True
+    return sampled
 
 
 def _estimator(model: Model, graph: Graph, label: str) -> EdgeEstimator:
-    """The estimator of a method with its options."""
     name, options = EDGES.parsed(label)
     return EdgeEstimator(model, graph, cast("EdgeEstimate", name), **dict(options))

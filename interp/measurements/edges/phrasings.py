@@ -35,7 +35,7 @@ PERMUTATIONS = 999
 
 PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 
-_EDGE = ["writer", "reader"]
+EDGE = ["writer", "reader"]
 
 _AT_ONCE = 64
 """Number of edges that are computed at a time."""
@@ -57,7 +57,7 @@ def component_table(
     all edges at once. Intervals and p are NaN for fewer than `FEWEST` clusters.
     """
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
-    columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
+    columns = ["model", "method", *EDGE, "effect", "sd", *ends, "p"]
     tables = [pd.DataFrame(columns=[*columns, "phrasings", "pairs", "clusters"])]
     each = pairs.drop_duplicates("pair_id").dropna(subset=["positive_option"])
     alternatives = each["positive_option"] + " or " + each["negative_option"]
@@ -65,11 +65,12 @@ def component_table(
     for key, rows in grouped(edges, ["model", "method"]):
         signs = np.where(rows["direction"] == "denoising", 1.0, -1.0)
         signed = rows.assign(y=rows["effect"] * signs)
-        wide = signed.pivot(index=["pair_id", "direction"], columns=_EDGE, values="y")
+        wide = signed.pivot(index=["pair_id", "direction"], columns=EDGE, values="y")
         wide = wide.dropna(axis="columns")
         ids, sides = map(wide.index.get_level_values, ("pair_id", "direction"))
         design = _Design.of(ids.map(phrasings), ids.map(options), sides, ids.map(clusters))
-        if wide.empty or not design.compared:
+        # At least two phrasings must have the same options.
+        if wide.empty or design.phrasing.max(initial=0) <= design.options.max(initial=0):
             continue
         values = wide.to_numpy(float)
         parts, low, high = _components(values, design)
@@ -113,8 +114,6 @@ class _Design:
     def of(
         cls, phrasing: pd.Index, options: pd.Index, side: pd.Index, cluster: pd.Index
     ) -> "_Design":
-        """The groups, derived from the labels of each observation."""
-
         def numbered(*labels: pd.Index) -> Labels:
             return np.asarray(pd.MultiIndex.from_arrays(labels).factorize()[0])
 
@@ -125,16 +124,6 @@ class _Design:
             numbered(options),
             numbered(cluster),
         )
-
-    @property
-    def compared(self) -> bool:
-        """Whether at least two phrasings have the same options."""
-        return bool(self.phrasing.max(initial=0) > self.options.max(initial=0))
-
-    @property
-    def sides(self) -> bool:
-        """Whether prompts of both sides were run."""
-        return bool(self.side.max() > self.options.max())
 
 
 def _components(
@@ -183,7 +172,7 @@ def _parts(
     squares = weights @ _sums(values**2, design.cluster, weights.shape[1])
     observed = weights @ np.bincount(design.cluster, minlength=weights.shape[1])
     instance = squares / observed[:, None] - m11
-    if not design.sides:
+    if design.side.max() <= design.options.max():  # prompts of one side were run
         return np.stack([m11 - m01, 0 * m01, 0 * m01, instance], axis=1)
     m10 = _mean(same_phrasing - both)
     m00 = _mean(every - same_phrasing - same_side + both)

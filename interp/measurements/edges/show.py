@@ -10,7 +10,7 @@ from interp.errors import UserError, unknown
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.estimates.pictures import bars
 from interp.estimates.shown import Estimated
-from interp.measurements.edges.phrasings import component_table
+from interp.measurements.edges.phrasings import EDGE, component_table
 from interp.measurements.pairs import PairResult
 from interp.measurements.patching.guarantee import guarantee_items
 from interp.prompts.own.layout import PHRASING
@@ -23,12 +23,10 @@ from interp.tables import INTEGER, column
 _TOP = (10, 50)
 """Numbers of top edges, by estimate and by exact effect, whose overlap is measured."""
 
-_EDGE = ["writer", "reader"]
-
 
 def edge_trials(edges: pd.DataFrame) -> pd.DataFrame:
     """The rows of the edges table with same_sign: whether the pair has the sign of the mean."""
-    by = [edges[name] for name in ("model", "direction", "method", *_EDGE)]
+    by = [edges[name] for name in ("model", "direction", "method", *EDGE)]
     mean = edges["effect"].groupby(by, sort=False, observed=True).transform("mean")
     return edges.assign(same_sign=np.sign(edges["effect"]) == np.sign(mean))
 
@@ -43,21 +41,16 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for key, of_model in grouped(table, ["model", "direction"]):
-        by_method = of_model.pivot(index=_EDGE, columns="method", values="effect")
+        by_method = of_model.pivot(index=EDGE, columns="method", values="effect")
         if "exact" in by_method:
             by_method = by_method[by_method["exact"].notna()]
         for method in by_method.columns.drop("exact") if "exact" in by_method else ():
             exact, estimate = by_method["exact"], by_method[method]
-            rows.append(
-                {
-                    **key,
-                    "method": method,
-                    "rank_correlation": spearman(exact.abs(), estimate.abs(), tested=False).rho,
-                    **{f"recall_{top}": _recall(exact, estimate, top) for top in _TOP},
-                    "largest_error": float((exact - estimate).abs().max()),
-                    "edges": len(by_method),
-                }
-            )
+            correlation = spearman(exact.abs(), estimate.abs(), tested=False).rho
+            found = {"method": method, "rank_correlation": correlation, "edges": len(by_method)}
+            found |= {f"recall_{top}": _recall(exact, estimate, top) for top in _TOP}
+            found["largest_error"] = float((exact - estimate).abs().max())
+            rows.append({**key, **found})
     recalls = [f"recall_{top}" for top in _TOP]
     numbers = ["rank_correlation", *recalls, "largest_error", "edges"]
     return pd.DataFrame(rows, columns=["model", "direction", "method", *numbers])
@@ -76,8 +69,8 @@ def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """
     key = ["model", "pair_id", "direction"]
     checked = edges.join(pairs.set_index(key)["checked"], on=key)["checked"].astype(bool)
-    exact = edges.loc[edges["method"] == "exact", [*key, *_EDGE]]
-    run = edges[[*key, *_EDGE]].merge(exact, how="left", indicator=True)["_merge"] == "both"
+    exact = edges.loc[edges["method"] == "exact", [*key, *EDGE]]
+    run = edges[[*key, *EDGE]].merge(exact, how="left", indicator=True)["_merge"] == "both"
     shown = edges[~checked.to_numpy() | run.to_numpy()]
     named = shown["reader"].str.extract(
         r"^(?:a(?P<a>\d+)\..*\.(?P<site>[qkv])|m(?P<m>\d+)|logits)$"
@@ -192,21 +185,16 @@ class EdgeEffects(PairResult):
     def estimated(self) -> tuple[Estimated, ...]:
         """The edges; without exact effects of checked pairs, whose mean is not over all pairs."""
         edges = self.edges
-        if self._guarantee is not None:
+        if self._parameters.get("guarantee") is not None:
             edges = edges[edges["method"] != "exact"]
         return (Estimated(EDGES, self.clustered(edge_trials(edges))),)
 
-    @property
-    def _guarantee(self) -> float | None:
-        level = self.measured.about.parameters.get("guarantee")
-        return level if isinstance(level, float) else None
-
     def _bounds(self) -> Iterator[TableItem]:
         """Bounds on the errors of the estimates; empty without --guarantee."""
-        level = self._guarantee
+        level: float | None = self._parameters.get("guarantee")
         if level is not None:
             cells = [edges_as_cells(self.edges, self.pairs)]
-            sample, by = self.measured.about.parameters.get("sample"), "layer of the reader"
+            sample, by = self._parameters.get("sample"), "layer of the reader"
             bounded = "no effect" if sample is None else f"none of {sample} edges drawn at random"
             yield from guarantee_items(cells, self.pairs, level, bounded=bounded, by=by)
 
@@ -218,7 +206,7 @@ class EdgeEffects(PairResult):
         each = prompts.drop_duplicates("pair_id")
         of_pair = dict(zip(each["pair_id"], each[PHRASING], strict=True))
         edges = self.edges
-        if self._guarantee is not None or self.measured.about.parameters.get("sample"):
+        if self._parameters.get("guarantee") is not None or self._parameters.get("sample"):
             edges = edges[edges["method"] != "exact"]
         table = component_table(edges, self.pairs, of_pair, self.clusters)
         if table["p"].isna().all():
@@ -226,11 +214,8 @@ class EdgeEffects(PairResult):
         sides = edges["direction"].nunique() > 1
         columns = ["writer", "reader", "effect", "sd", "phrasing", "phrasing_low", "phrasing_high"]
         columns += ["side", "phrasing_by_side"] * sides
-        narrow = [
-            (
-                f"{_VARIES}, {', '.join(map(str, key.values()))}",
-                rows[[*columns, "instance", "p"]].head(10),
-            )
-            for key, rows in grouped(table, ["model", "method"])
-        ]
+        narrow = []
+        for key, rows in grouped(table, ["model", "method"]):
+            title = f"{_VARIES}, {', '.join(map(str, key.values()))}"
+            narrow.append((title, rows[[*columns, "instance", "p"]].head(10)))
         yield TableItem("component_table", _VARIES, table, _COMPONENTS, narrow)

@@ -3,28 +3,21 @@
 Each donor replaces each subset of the k segments in turn. Of the resulting 2^k prompts, identical
 ones are run only once. The value v(S) of the prompt that keeps the segments in S is the logit of
 the model's own answer to the intact prompt minus the logit of another answer. Shapley values,
-leave-one-out effects and interactions are computed for each donor; their mean and standard
-deviation over donors are stored, together with the value of every coalition S.
+leave-one-out effects and interactions are computed for each donor.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
+from interp.attribution import games
 from interp.attribution.attributor import build
-from interp.attribution.games import (
-    MOST_SEGMENTS,
-    Coalitions,
-    Values,
-    interactions,
-    leave_one_out,
-    shapley_values,
-)
 from interp.attribution.registry import check_by_coalitions
 from interp.choices import UNCHANGED
 from interp.errors import UserError
@@ -63,12 +56,12 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
             return list(found)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        games = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
-        mixed = [_distinct(own) for own in games]
+        played = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
+        mixed = [_distinct(own) for own in played]
         prompts = [prompt for own in mixed for prompt in own.values()]
         logits = iter(read(prompts))
         rows: list[PromptRows] = []
-        for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
+        for tokenized, own, texts in zip(batch.prompts, played, mixed, strict=True):
             values_of = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             whole = answer_tokens(tokenized).whole
@@ -78,19 +71,18 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
             for game in own:
                 answers = _compared(game.prompt, values_of[game.prompt.content])
                 values = _values(game, values_of, answers)
+                shared: Row = {**key, "donor_kind": game.donors[0].kind}
                 effects = _effect_rows(game, values, answers, spec.donors)
-                tables["segment_effects"] += [{**key, **row, "whole": whole} for row in effects]
-                tables["coalition_values"] += [
-                    {**key, **row} for row in _coalition_rows(game, values)
-                ]
-                if methods and game.donors[0].kind == "instance" and np.isfinite(values).all():
-                    means = values.mean(0)
-                    tables["context_scores"] += [
-                        {**key, "method": method, "segment": segment, "score": score}
-                        for method, segment, score in scores_of(
-                            methods, tokenized.prompt.id, game.segments, means
-                        )
+                tables["segment_effects"] += [{**shared, **row, "whole": whole} for row in effects]
+                if np.isfinite(values).all():
+                    shared["segments"] = list(game.segments)
+                    tables["coalition_values"] += [
+                        {**shared, "coalition": coalition, "values": by_donor.tolist()}
+                        for coalition, by_donor in enumerate(values.T)
                     ]
+                if methods and game.donors[0].kind == "instance" and np.isfinite(values).all():
+                    scores = scores_of(methods, key, game.segments, values.mean(0))
+                    tables["context_scores"] += scores
             rows.append(tables)
         return rows
 
@@ -104,17 +96,16 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
 def _tokens_read(tokenized: TokenizedPrompt) -> float:
     """The tokens of all mixtures, of which there is one for each donor and coalition."""
     segments = [len(donor.segments) for donor in tokenized.prompt.donors]
-    mixtures = sum(2 ** min(count, MOST_SEGMENTS) for count in segments)
+    mixtures = sum(2 ** min(count, games.MOST_SEGMENTS) for count in segments)
     return float(len(tokenized) * max(1, mixtures))
 
 
-def _games(prompt: Prompt) -> Iterator[Coalitions]:
+def _games(prompt: Prompt) -> Iterator[games.Coalitions]:
     """One game with the donors from other instances, and one with any counterpart."""
     check_choice(prompt)
-    yield Coalitions(prompt, donors_of(prompt, "instance"))
-    counterparts = donors_of(prompt, "counterpart")
-    if counterparts:
-        yield Coalitions(prompt, counterparts)
+    yield games.Coalitions(prompt, donors_of(prompt, "instance"))
+    if counterparts := donors_of(prompt, "counterpart"):
+        yield games.Coalitions(prompt, counterparts)
 
 
 def check_choice(prompt: Prompt) -> None:
@@ -126,9 +117,9 @@ def check_choice(prompt: Prompt) -> None:
         )
 
 
-def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
+def _distinct(played: Sequence[games.Coalitions]) -> dict[Content, Prompt]:
     """The distinct prompts of games, by content; without segments, since only answers are read."""
-    mixtures = {p.content: p for game in games for row in game.prompts for p in row}
+    mixtures = {p.content: p for game in played for row in game.prompts for p in row}
     return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
 
 
@@ -152,33 +143,18 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     return own, other
 
 
-def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]) -> Values:
-    """The value of each coalition, for each donor."""
+def _values(
+    game: games.Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]
+) -> games.Values:
     own, other = answers
-    return np.array(
-        [[read[p.content][own] - read[p.content][other] for p in row] for row in game.prompts],
-        dtype=np.float64,
-    )
-
-
-def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
-    """One row per coalition; no rows if a value is not finite."""
-    if np.isfinite(values).all():
-        for coalition, by_donor in enumerate(values.T):
-            yield {
-                "donor_kind": game.donors[0].kind,
-                "segments": list(game.segments),
-                "coalition": coalition,
-                "values": by_donor.tolist(),
-            }
+    mixed = [[read[prompt.content] for prompt in row] for row in game.prompts]
+    return np.array([[logits[own] - logits[other] for logits in row] for row in mixed], dtype=float)
 
 
 def _effect_rows(
-    game: Coalitions, values: Values, answers: tuple[str, str], wanted_donors: int
+    game: games.Coalitions, values: games.Values, answers: tuple[str, str], wanted_donors: int
 ) -> Iterator[Row]:
-    """One row per segment, and one row per pair of segments."""
     shared: Row = {
-        "donor_kind": game.donors[0].kind,
         "answer": answers[0],
         "other_answer": answers[1],
         "donors": len(game.donors),
@@ -192,28 +168,21 @@ def _effect_rows(
     few = len(game.donors) < wanted_donors and game.donors[0].kind == "instance"
     few_donors = [f"{len(game.donors)} of {wanted_donors} donors"] if few else []
     names = game.segments
-    shapley, left_out = shapley_values(values), leave_one_out(values)
+    shapley, left_out = games.shapley_values(values), games.leave_one_out(values)
     for player, name in enumerate(names):
         intact = game.prompt.segment_text(name)
         same = all(donor.segments[name] == intact for donor in game.donors)
-        yield {
-            **shared,
-            "segment": name,
-            **_over_donors("shapley", shapley[:, player]),
-            **_over_donors("leave_one_out", left_out[:, player]),
-            "note": "; ".join([*([UNCHANGED] if same else []), *few_donors]),
-        }
-    for (one, other), together in interactions(values).items():
-        yield {
-            **shared,
-            "segment": names[one],
-            "other_segment": names[other],
-            **_over_donors("interaction", together),
-            "note": "; ".join(few_donors),
-        }
+        note = "; ".join([*([UNCHANGED] if same else []), *few_donors])
+        numbers = _over_donors("shapley", shapley[:, player])
+        numbers |= _over_donors("leave_one_out", left_out[:, player])
+        yield {**shared, "segment": name, **numbers, "note": note}
+    for (one, other), together in games.interactions(values).items():
+        both = {"segment": names[one], "other_segment": names[other]}
+        numbers = _over_donors("interaction", together)
+        yield {**shared, **both, **numbers, "note": "; ".join(few_donors)}
 
 
-def _over_donors(column: str, effects: Values) -> Row:
+def _over_donors(column: str, effects: games.Values) -> Row:
     """The mean and, for two or more donors, the sample standard deviation."""
     spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
     return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}
@@ -227,17 +196,10 @@ class _Measured:
     """The values of all coalitions of a prompt's segments."""
 
     segments: tuple[str, ...]
-    known: Values
+    known: games.Values
 
-    def values(self, coalitions: Sequence[int] | None = None) -> Values:
-        """The values of the given coalitions (by default, of all)."""
+    def values(self, coalitions: Sequence[int] | None = None) -> games.Values:
         return self.known if coalitions is None else self.known[list(coalitions)]
-
-
-@dataclass(frozen=True)
-class _Prompt:
-    seed: str
-    game: _Measured
 
 
 def by_coalitions(methods: Sequence[str]) -> Mapping[str, Any]:
@@ -252,29 +214,26 @@ def by_coalitions(methods: Sequence[str]) -> Mapping[str, Any]:
 
 
 def scores_of(
-    methods: Mapping[str, Any], prompt_id: str, segments: Sequence[str], values: Values
-) -> Iterator[tuple[str, str, float]]:
-    """The score of each segment of a prompt: method, segment and score in logits.
+    methods: Mapping[str, Any], key: Row, segments: Sequence[str], values: games.Values
+) -> Iterator[Row]:
+    """The score of each segment of a prompt (`COLUMNS`), in logits.
 
-    `prompt_id` seeds methods that draw coalitions; `values` are means over donors (coalition,).
+    The id of the prompt seeds methods that draw coalitions; `values` are means over donors
+    (coalition,).
     """
-    prompt = _Prompt(prompt_id, _Measured(tuple(segments), values))
+    prompt = SimpleNamespace(seed=key["prompt_id"], game=_Measured(tuple(segments), values))
     for name, method in methods.items():
         for segment, score in method.attribute(prompt).scores.items():
-            yield name, segment, score
+            yield {**key, "method": name, "segment": segment, "score": score}
 
 
 def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
     """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`)."""
     built = by_coalitions(methods)
-    found = []
+    found: list[Row] = []
     for part in parts:
-        for of, rows in grouped(part[part["donor_kind"] == "instance"], ["model", "prompt_id"]):
+        for key, rows in grouped(part[part["donor_kind"] == "instance"], ["model", "prompt_id"]):
             ordered = rows.sort_values("coalition")
             means = np.array(ordered["values"].tolist(), dtype=np.float64).mean(1)
-            key = str(of["model"]), str(of["prompt_id"])
-            found += [
-                (*key, *own)
-                for own in scores_of(built, key[1], list(ordered["segments"].iloc[0]), means)
-            ]
+            found += scores_of(built, key, list(ordered["segments"].iloc[0]), means)
     return pd.DataFrame(found, columns=COLUMNS)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from interp.choices import COUNTERPART, UNCHANGED
 from interp.estimates.compute import WHY
-from interp.estimates.declared import Largest, Mean, Plain, Table
+from interp.estimates.declared import Largest, Mean, Plain, Table, deviation
 from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
 from interp.report.formatting import segment_label
@@ -18,7 +18,6 @@ from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Bars, Browser, Panel, by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.results.result import Result, errors_by_model, figure_of
-from interp.statistics.summaries import weighted_sd
 
 EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
@@ -61,16 +60,7 @@ SEGMENTS = Table(
         Mean("interaction", "Shapley interaction", "logits", "as in segment_effects", some=True),
         Plain("shapley_size", "absolute Shapley value", "logits", why="shapley", some=True),
         *(
-            Plain(
-                f"{name}_sd",
-                "standard deviation",
-                "logits",
-                of=name,
-                how=weighted_sd,
-                why=name,
-                some=True,
-                aside=True,
-            )
+            deviation(f"{name}_sd", "standard deviation", "logits", of=name, why=name, some=True)
             for name in _MEANS
         ),
     ],
@@ -154,7 +144,7 @@ class SegmentEffects(Result):
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """The effects of segments and, if the run names methods, their scores."""
-        each = [(SEGMENTS, segment_trials(self._effects))]
+        each = [(SEGMENTS, segment_trials(self.table("segment_effects", EFFECT_COLUMNS)))]
         if len(scores := self._context):
             each.append((CONTEXT, scores.assign(size=scores["score"].abs())))
         pairs = self.prompts[["prompt_id", "pair_id"]]
@@ -162,10 +152,6 @@ class SegmentEffects(Result):
             Estimated(table, self.clustered(trials.merge(pairs, on="prompt_id")))
             for table, trials in each
         )
-
-    @property
-    def _effects(self) -> pd.DataFrame:
-        return self.table("segment_effects", EFFECT_COLUMNS)
 
     @cached_property
     def _context(self) -> pd.DataFrame:
@@ -220,11 +206,10 @@ class SegmentEffects(Result):
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model."""
-        return errors_by_model(self._effects)
+        return errors_by_model(self.table("segment_effects", EFFECT_COLUMNS))
 
 
 def _bars(rows: pd.DataFrame) -> "Axes":
-    """Draw effects as bars: a cluster for each segment, a bar for each model."""
     from interp.report.figures.points import grouped_bars
     from interp.report.figures.style import QUIET, say_if_nothing_is_shown
 
@@ -258,7 +243,6 @@ def context_panels(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[tupl
 def _side_bars(
     title: str, rows: pd.DataFrame, prompts: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[str, Panel]]:
-    """Each pair's values by segment, for each combination of `by`."""
     rows = with_sides(rows, prompts)
     rows["bars"] = rows["side"].astype(str) + rows["said"]
     segments = zip(rows["segment"], rows["other_segment"], strict=True)

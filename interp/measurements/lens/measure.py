@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 
@@ -43,9 +43,6 @@ from interp.tables import Row
 
 GROUP = "entity_group"
 """The factor of a system's facts that groups facts whose answers are alike."""
-
-_BEFORE = "It is"
-"""Text before a word whose first token is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +78,15 @@ class Questions:
         """The question about a prompt."""
         if self._spec.words is not None:
             return Question(self._own)
+        asked, about = tokenized.prompt, None
         if self._facts is None:
             found = self._answer_tokens(tokenized).of
             words = _distinct({name: tokens[0] for name, tokens in found.items()})
-            return _question(words, tokenized.prompt.answer.gold)
-        fact = self._facts.about(tokenized.prompt)
-        words = self._facts.words[fact.factors.get(GROUP, "")]
-        return replace(_question(words, fact.answer.gold), fact=fact.id)
+        else:
+            asked = self._facts[0].about(tokenized.prompt)
+            words, about = self._facts[1][asked.factors.get(GROUP, "")], asked.id
+        right = asked.answer.gold
+        return Question(words, right if right in words.names else None, about)
 
     @cached_property
     def _own(self) -> Words:
@@ -95,26 +94,16 @@ class Questions:
         return _distinct({word: first_token(self._model, word) for word in self._spec.words})
 
     @cached_property
-    def _facts(self) -> "_Facts | None":
-        return (
-            None if self._spec.facts is None else _Facts(self._model, find_facts(self._spec.facts))
-        )
-
-
-class _Facts:
-    """Facts by their subjects, and the words that answer them."""
-
-    def __init__(self, model: Model, facts: Sequence[Prompt]) -> None:
+    def _facts(self) -> tuple[Subjects, Mapping[str, Words]] | None:
+        """Facts by their subjects, and the words that answer those of each group."""
+        if self._spec.facts is None:
+            return None
+        facts = find_facts(self._spec.facts)
         answers: dict[str, dict[str, int]] = {}
         for fact in facts:
             own = answers.setdefault(fact.factors.get(GROUP, ""), {})
-            own.setdefault(fact.answer.gold, first_token(model, fact.answer.gold))
-        self.about = Subjects(facts).about
-        self.words = {group: _distinct(own) for group, own in answers.items()}
-
-
-def _question(words: Words, right: str) -> Question:
-    return Question(words, right if right in words.names else None)
+            own.setdefault(fact.answer.gold, first_token(self._model, fact.answer.gold))
+        return Subjects(facts), {group: _distinct(own) for group, own in answers.items()}
 
 
 def _distinct(tokens: Mapping[str, int]) -> Words:
@@ -126,10 +115,8 @@ def _distinct(tokens: Mapping[str, int]) -> Words:
 
 def first_token(model: Model, word: str) -> int:
     """The first token of a word in the middle of a sentence."""
-    encoded = model.tokenizer(
-        f"{_BEFORE} {word}", add_special_tokens=False, return_offsets_mapping=True
-    )
-    begin = len(_BEFORE) + 1
+    text, begin = f"It is {word}", len("It is ")
+    encoded = model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     for token, (_, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
         if end > begin:
             return int(token)
@@ -150,19 +137,12 @@ def lens(model: Model, spec: Lens, *, batch_tokens: int | None = None) -> Measur
     check_layers(model, layers)
     reader = _Reader(model, spec, layers, batch_tokens)
     budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
-    return Measurement(
-        model,
-        spec,
-        budget,
-        reader.measure,
-        partial(answer_error, model),
-        begin=reader.fit if "jacobian" in spec.methods else None,
-    )
+    begin = reader.fit if "jacobian" in spec.methods else None
+    errors = partial(answer_error, model)
+    return Measurement(model, spec, budget, reader.measure, errors, begin=begin)
 
 
 class _Reader:
-    """Reads batches of prompts with lenses."""
-
     def __init__(
         self, model: Model, spec: Lens, layers: Sequence[int], batch_tokens: int | None
     ) -> None:
@@ -187,7 +167,6 @@ class _Reader:
             lens.fit(tokens)
 
     def measure(self, batch: Batch) -> list[PromptRows]:
-        """The rows of each prompt."""
         model = self._model
         where = Activations(roles=self._spec.roles, tokens=self._spec.tokens)
         places = [list(places_of(prompt, where)) for prompt in batch.prompts]
@@ -243,34 +222,21 @@ class _Reader:
         question: Question,
         scores: Mapping[tuple[str, bool], Scores],
     ) -> list[Row]:
-        """A prompt's rows: one for each place, layer and method."""
         tokens = token_rows(self._model, prompt)
         words = question.words.names
         right = None if question.right is None else words.index(question.right)
+        asked: Row = {"words": list(words), "left_out": question.words.left_out}
+        asked |= {"fact": question.fact, "right": question.right}
         rows: list[Row] = []
         for number, place in enumerate(places):
-            shared = {
-                **tokens[place.positions[0]],
-                "group": place.group,
-                "words": list(words),
-                "left_out": question.words.left_out,
-                "fact": question.fact,
-                "right": question.right,
-                "seen": _seen(prompt.prompt, place.group, question.right),
-            }
+            seen = _seen(prompt.prompt, place.group, question.right)
+            shared = {**tokens[place.positions[0]], **asked, "group": place.group, "seen": seen}
             for method in self._spec.methods:
                 own, alone = (scores[method, which][:, :, number] for which in (False, True))
-                rows += [
-                    {
-                        **shared,
-                        "layer": layer,
-                        "method": method,
-                        "scores": read.tolist(),
-                        "from_embedding": control.tolist(),
-                        **_ranked(read, right),
-                    }
-                    for layer, read, control in zip(self._layers, own, alone, strict=True)
-                ]
+                for layer, read, control in zip(self._layers, own, alone, strict=True):
+                    found: Row = {"scores": read.tolist(), "from_embedding": control.tolist()}
+                    found |= {"layer": layer, "method": method, **_ranked(read, right)}
+                    rows.append({**shared, **found})
         return rows
 
 

@@ -16,9 +16,14 @@ from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain, Share, Table
 from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
-from interp.measurements.lens.ledger import ledger, ledger_table
-from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
-from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, leading, word_trials
+from interp.measurements.lens import tables
+from interp.measurements.lens.ledger import (
+    RETRIEVAL,
+    ledger,
+    ledger_table,
+    retrieval_trials,
+    retrieved,
+)
 from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
@@ -41,7 +46,7 @@ READINGS = Table(
     title="Readings by layer",
     text="""Scores are centred: the mean of each word's score over the prompts of other clusters is
     subtracted. Layer -1 is the embeddings. A word that can be read need not be used.""",
-    by=PLACE,
+    by=tables.PLACE,
     measured="lens_readings",
     numbers=[
         Share("accuracy", "readings whose highest score is the right word's", "share"),
@@ -57,7 +62,7 @@ READINGS = Table(
     ],
     trials="readings",
     order=["readings", "clusters"],
-    split=PLACE[:3],
+    split=tables.PLACE[:3],
     alone=_ALONE,
 )
 
@@ -65,7 +70,7 @@ WORDS = Table(
     name="word_table",
     title="Words by layer",
     text="Scores are not centred. Words with equal scores share the first place.",
-    by=[*PLACE, "side", "word"],
+    by=[*tables.PLACE, "side", "word"],
     measured="lens_readings",
     numbers=[
         Share("first", "readings in which the word has the highest score", "share"),
@@ -74,7 +79,7 @@ WORDS = Table(
     ],
     trials="readings",
     order=["readings"],
-    split=PLACE[:3],
+    split=tables.PLACE[:3],
     alone=_ALONE,
     more=[column("word", TEXT, "the word")],
 )
@@ -119,7 +124,7 @@ class LensReadings(Result):
         """How often words come first, and in how many prompts the right one is retrieved."""
         prompts = self.prompts[["prompt_id", "pair_id", "side"]]
         if self._has_own_words:
-            trials = word_trials(self.table("lens_readings", COLUMNS))
+            trials = tables.word_trials(self.table("lens_readings", tables.COLUMNS))
             return (Estimated(WORDS, self.clustered(trials.merge(prompts, on="prompt_id"))),)
         answers = self.table("answers", ["model", "prompt_id", "correct"])
         retrieval = retrieval_trials(self.retrieved, answers)
@@ -138,16 +143,10 @@ class LensReadings(Result):
         prompts = self._in_middle.groupby([*by, "prompt_id", "cluster"], sort=False)["accuracy"]
         means = prompts.mean().reset_index()
         shares = proportions(means, values=["accuracy"], by=by, cluster="cluster", continuous=True)
-        parts = [
-            headline(
-                rows,
-                f"{of['method']} lens at {of['group']}, middle layers: right word first",
-                value="share",
-                n="n",
-                unit="prompts",
-            )
-            for of, rows in grouped(shares, by[:2])
-        ]
+        parts = []
+        for of, rows in grouped(shares, by[:2]):
+            name = f"{of['method']} lens at {of['group']}, middle layers: right word first"
+            parts.append(headline(rows, name, value="share", n="n", unit="prompts"))
         plain = replace(super().opening(), figure=next(self.figures, None))
         if not parts:
             return plain
@@ -159,8 +158,8 @@ class LensReadings(Result):
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
-        """Whether each prompt retrieves its right word at each group of tokens (`retrieval`)."""
-        return retrieved(self.table("lens_readings", COLUMNS), self._clusters)
+        """Whether each prompt retrieves its right word at each group of tokens (`ledger`)."""
+        return retrieved(self.table("lens_readings", tables.COLUMNS), self._clusters)
 
     def ledger(self, known: Result, steered: Result) -> pd.DataFrame:
         """For each prompt: is its fact known, retrieved in the prompt, and used for the answer?
@@ -198,12 +197,12 @@ class LensReadings(Result):
 
     @cached_property
     def _judged(self) -> pd.DataFrame:
-        return judged(self.table("lens_readings", COLUMNS), self._clusters)
+        return tables.judged(self.table("lens_readings", tables.COLUMNS), self._clusters)
 
     @property
     def _in_middle(self) -> pd.DataFrame:
         """The readings of the middle layers; of all layers if none is one."""
-        return in_middle(self._judged.dropna(subset="accuracy"))
+        return tables.in_middle(self._judged.dropna(subset="accuracy"))
 
     def _left_out(self) -> Iterator[Caution]:
         columns = ["model", "prompt_id", "right", "left_out", "words"]
@@ -235,7 +234,7 @@ class LensReadings(Result):
         """Readings in middle layers that are not shown to exceed those of the embedding alone."""
         if self._has_own_words:
             return
-        table = estimate(replace(READINGS, by=PLACE[:3], order=()), self._in_middle)
+        table = estimate(replace(READINGS, by=tables.PLACE[:3], order=()), self._in_middle)
         for model, rows in table[table["beyond_low"] <= 0].groupby("model", sort=False):
             named = {
                 f"{row['method']} at {row['group']} "
@@ -274,15 +273,14 @@ def _grid(rows: pd.DataFrame) -> "Axes":
     return matrix(each, x="layer", y="at", value=name, n="readings")
 
 
-_KEY = ["model", "group", "method", "layer"]
-
 _NOTE = """Each cell names the word with the highest score, which is not centred, and is shaded by
 the log-odds of the right word{right} against the others."""
 
 
 def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The word that each layer makes the model likely to say, by token, for each side and lens."""
-    columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
+    columns = [*tables.PLACE, "prompt_id", "position", "token"]
+    columns += ["words", "scores", "right", "log_odds"]
     rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
     first = [
         _first(list(words), scores)
@@ -304,19 +302,13 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         places = words.columns.to_frame(index=False)
         right = own["right"].dropna().unique()
         note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
-        grid = Grid(
-            "Readings of a lens",
-            of,
-            ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
-            [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()],
-            values.to_numpy(dtype=float).tolist(),
-            words.fillna("").to_numpy().tolist(),
-            note=note,
-        )
-        yield pair, grid
+        layers = ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index]
+        tokens = [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()]
+        cells, named = values.to_numpy(dtype=float).tolist(), words.fillna("").to_numpy().tolist()
+        yield pair, Grid("Readings of a lens", of, layers, tokens, cells, named, note=note)
 
 
 def _first(words: Sequence[str], scores: Float[np.ndarray, " word"]) -> str:
     """The word with the highest score, or all that have it."""
-    (leads,) = leading(scores[None], scores[None])
+    (leads,) = tables.leading(scores[None], scores[None])
     return " = ".join(word for word, leader in zip(words, leads, strict=True) if leader)

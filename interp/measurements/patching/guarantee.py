@@ -20,7 +20,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import betabinom
 
-from interp.measurements.patching.tables import PAIR, Parts, with_exact
+from interp.measurements.patching.tables import CELL, PAIR, Parts, with_exact
 from interp.report.page import TableItem
 from interp.statistics.summaries import LEVEL, grouped
 
@@ -30,13 +30,13 @@ def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
 
     It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few scores.
     """
-    rank = _rank(len(scores), level)
+    rank = _ceil((len(scores) + 1) * level)
     return math.inf if rank > len(scores) else float(np.sort(scores)[rank - 1])
 
 
 def fewest(level: float) -> int:
     """The smallest number of scores with a finite limit: level / (1 - level), rounded up."""
-    return math.ceil(_exact(level / (1 - level)))
+    return _ceil(level / (1 - level))
 
 
 def covered_low(scored: int, others: int, level: float) -> float:
@@ -46,26 +46,19 @@ def covered_low(scored: int, others: int, level: float) -> float:
     number of covered units has a beta-binomial distribution, whatever the distribution of the
     scores (Wilks 1941); ties increase it. NaN if there is no limit or no other unit.
     """
-    rank = _rank(scored, level)
+    rank = _ceil((scored + 1) * level)
     if rank > scored or not others:
         return math.nan
     return float(betabinom.ppf(1 - LEVEL, others, rank, scored + 1 - rank)) / others
 
 
-def _rank(scored: int, level: float) -> int:
-    return math.ceil(_exact((scored + 1) * level))
+def _ceil(product: float) -> int:
+    """The ceiling of a product without its binary rounding error, which could raise it by one."""
+    return math.ceil(round(product, 9))
 
 
-def _exact(product: float) -> float:
-    """The product without binary rounding error, which could raise the product's ceiling by one."""
-    return round(product, 9)
-
-
-SITE = ["model", "direction", "method", "source", "site"]
+SITE = CELL[:5]
 """Columns that identify a guarantee, which holds simultaneously for all cells of a site."""
-
-STRATUM = [*SITE, "layer", "head", "role"]
-"""Columns that identify a guarantee for the cells of one layer, head and role."""
 
 _SIZES = ["estimate", "effect", "excess"]
 
@@ -75,7 +68,7 @@ def guarantee_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The guarantee for each site, and separately for each stratum of its cells.
 
-    The tables have one row per combination of the columns in `SITE` and in `STRATUM`, respectively.
+    The tables have one row per combination of the columns in `SITE` and in `CELL`, respectively.
     Further columns are level: the smallest probability with which the bound holds simultaneously
     for all of these cells of an unchecked pair; covered_low: the smallest share of the unchecked
     pairs for which the bound holds, in 95% of all draws of checked pairs; pairs_checked,
@@ -90,7 +83,7 @@ def guarantee_tables(
     """
     by_stratum = _sizes(patches, pairs.set_index(PAIR)["checked"])
     by_site = by_stratum.groupby([*SITE, "pair_id", "checked"], sort=False)[_SIZES].max()
-    return _table(by_site.reset_index(), SITE, level), _table(by_stratum, STRATUM, level)
+    return _table(by_site.reset_index(), SITE, level), _table(by_stratum, CELL, level)
 
 
 _NOTE = """Absolute effects in logits. In checked pairs, drawn at random, they were also measured
@@ -140,12 +133,12 @@ def _sizes(parts: Parts, checked: pd.Series) -> pd.DataFrame:
 
     A cell that should have been run but has no finite effect counts as exceeding every bound.
     """
-    sizes = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
+    sizes = [pd.DataFrame(columns=[*CELL, "pair_id", "checked", *_SIZES])]
     for part in parts:
         cells = with_exact(part, "left").dropna(subset="effect").join(checked, on=PAIR)
         estimate, effect = cells["effect"].abs(), cells["effect_exact"].abs().fillna(math.inf)
         cells = cells.assign(estimate=estimate, effect=effect, excess=effect - estimate)
-        by = [*STRATUM, "pair_id", "checked"]
+        by = [*CELL, "pair_id", "checked"]
         sizes.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())
     return pd.concat([part for part in sizes if len(part)] or sizes, ignore_index=True)
 

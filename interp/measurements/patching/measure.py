@@ -8,8 +8,7 @@ from typing import cast
 from interp.choices import CONTROL, COUNTERPART, SITES, PatchEstimate
 from interp.console import begin_part
 from interp.errors import UserError
-from interp.measurements.estimates import PATCHING
-from interp.measurements.specs import NATIVE, Circuits, Edges, Patch, Steer
+from interp.measurements.specs import NATIVE, PATCHING, Circuits, Edges, Patch, Steer
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.models.sites import check_sites
@@ -68,8 +67,7 @@ def _pair(prompts: Sequence[TokenizedPrompt]) -> tuple[TokenizedPrompt, Tokenize
             f"got {ids}; expected the two prompts of a pair: order the prompts with "
             "interp.patching.pairs.in_pairs"
         )
-    one, other = prompts
-    return one, other
+    return prompts[0], prompts[1]
 
 
 def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> PairMeasurement:
@@ -93,8 +91,7 @@ class _Patching:
     """Patches pair by pair: runs every cell, or estimates all cells and runs some of them."""
 
     def __init__(self, model: Model, spec: Patch, budget: TokenBudget) -> None:
-        self._model = model
-        self._spec = spec
+        self._model, self._spec = model, spec
         self._exact = _exact_backend(model, spec, budget)
         self._estimator = None if spec.estimate is None else _estimator(model, spec.estimate)
         reading = None if spec.backend != NATIVE else answers_behind(model, spec.answers)
@@ -120,16 +117,8 @@ class _Patching:
             for check in self._checks:
                 check(model, pair)
             self._checks = []  # a single pair suffices
-        cells = list(
-            cells_of(
-                model,
-                base,
-                spec.sites,
-                granularity=spec.granularity,
-                layers=spec.layers,
-                heads=spec.heads,
-            )
-        )
+        only = {"layers": spec.layers, "heads": spec.heads}
+        cells = list(cells_of(model, base, spec.sites, granularity=spec.granularity, **only))
         checked = spec.guarantee is not None and is_checked(base.prompt.pair_id, spec.checked)
         verify = len(cells) if checked else spec.verify
         begin_part(0, 1 + spec.control)
@@ -137,7 +126,7 @@ class _Patching:
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         summary |= {} if spec.guarantee is None else {"checked": checked}
         summary |= {"absent": self._absent} if self._absent else {}
-        rows = {"pairs": [summary], "patches": self._rows(pair, results, COUNTERPART)}
+        rows: PromptRows = {"pairs": [summary], "patches": self._rows(pair, results, COUNTERPART)}
         if spec.control:
             name, prompt = control_of(model, base.prompt)
             control = aligned(prompt)
@@ -154,8 +143,7 @@ class _Patching:
                 {**key, **set_row(nested, results[0][2])}
                 for nested in patch_nested(self._exact, pair, results[0])
             ]
-        of_second_prompt: PromptRows = {name: [] for name in rows}
-        return [rows, of_second_prompt]
+        return [rows, {}]
 
     def _rows(self, pair: PatchingPair, results: Sequence[_Patched], source: str) -> list[Row]:
         kind = {"direction": self._spec.direction, "source": source}
@@ -180,7 +168,6 @@ class _Patching:
 
 
 def _estimator(model: Model, label: str) -> Estimator:
-    """The estimator with its options."""
     name, options = PATCHING.parsed(label)
     return Estimator(model, estimate=cast("PatchEstimate", name), **dict(options))
 
@@ -214,7 +201,6 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
 
 
 def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
-    """The indices of the cells with the largest absolute effects."""
     defined = [index for index, metric in enumerate(metrics.cells) if math.isfinite(metric)]
     return sorted(defined, key=lambda index: -abs(metrics.cells[index] - metrics.base))[:count]
 

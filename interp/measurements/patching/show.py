@@ -15,8 +15,14 @@ from interp.errors import UserError, unknown
 from interp.estimates.shown import Estimated
 from interp.measurements.pairs import PairResult
 from interp.measurements.patching.guarantee import guarantee_items, table_item
-from interp.measurements.patching.node_sets import NODE_SETS, node_set_table
-from interp.measurements.patching.tables import EFFECTS, SHARED, effect_trials, verification_table
+from interp.measurements.patching.tables import (
+    EFFECTS,
+    NODE_SETS,
+    SHARED,
+    effect_trials,
+    node_set_table,
+    verification_table,
+)
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Grid, Panel, Table
@@ -159,22 +165,16 @@ class Patches(PairResult):
         numbers = pd.concat([first, effects] if len(effects) else [first], ignore_index=True)
         return replace(plain, numbers=numbers, figure=next(self.figures, None), extent=extent)
 
-    @property
-    def _parameters(self) -> Mapping[str, object]:
-        return self.measured.about.parameters
-
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """Mean effects by cell and group of pairs."""
-        trials = effect_trials(self.requested(), self.clustered(self.pairs))
-        return (Estimated(EFFECTS, trials),)
+        return (Estimated(EFFECTS, effect_trials(self.requested(), self.clustered(self.pairs))),)
 
     @property
     def _effects(self) -> pd.DataFrame:
         return self.estimated[0].frame
 
     def _heat_maps(self) -> Iterator[FigureItem]:
-        """Heat maps of layers by roles, per model, site and head."""
         for _, rows in grouped(self._effects, _PANEL):
             head = _head(rows)
             parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
@@ -187,22 +187,19 @@ class Patches(PairResult):
         """A run's estimates compared with exact effects; empty without estimates."""
         level = self._parameters.get("guarantee")
         if self._parameters.get("verify") or level is not None:
-            table = verification_table(self.measured.parts("patches"))
             title = "Estimates against exact effects, in logits"
+            table = verification_table(self.measured.parts("patches"))
             yield table_item("verification_table", title, table)
-        if isinstance(level, float):
+        if level is not None:
             parts = self.measured.parts("patches")
             bounded, by = "no effect at the site", "layer, head and role"
             yield from guarantee_items(parts, self.pairs, level, bounded=bounded, by=by)
 
     def _sets(self) -> Iterator[TableItem]:
-        """Effects of sets of cells; empty if not requested."""
         if not self._parameters.get("sets"):
             return
-        sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
-        table = node_set_table(sets, pairs)
-        title = NODE_SETS.title
-        yield table_item(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
+        table = node_set_table(self.table("node_sets"), self.clustered(self.pairs))
+        yield table_item(NODE_SETS.name, NODE_SETS.title, table, Estimated(NODE_SETS, table).note)
 
 
 def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
@@ -214,7 +211,6 @@ def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
 
 
 def _file_name(*parts: str) -> str:
-    """A figure's file name without its extension."""
     return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
 
 

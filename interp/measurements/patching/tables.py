@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from interp.choices import CONTROL, COUNTERPART
+from interp.estimates.compute import estimate
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.report.formatting import segment_label
 from interp.statistics.classical import spearman
 from interp.statistics.summaries import grouped
-from interp.tables import NO_GAP, TEXT, column
+from interp.tables import INTEGER, NO_GAP, TEXT, column
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 """Values of the column `recognized`: all pairs, the pairs in which the model prefers the correct
@@ -200,9 +201,8 @@ def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
 def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
     """Cells sorted by the order in which values of `CELL` appear, each segment's roles together."""
     roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
-    beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
-    places = {role: place for place, role in enumerate(roles)}
-    roles.sort(key=lambda role: (beside[places[role]], places[role]))
+    beside = {role: [role.startswith(other) for other in roles].index(True) for role in roles}
+    roles.sort(key=beside.__getitem__)
     orders = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
     orders[-1:] = [roles] if roles else []
     ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
@@ -218,26 +218,16 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     and largest absolute difference in logits; mean_effect: mean absolute exact effect; rho,
     rho_low, rho_high: rank correlation of estimate and exact effect; and note.
     """
-    by = ["model", "direction", "method", "source", "site"]
-    kept = [*by, "effect", "effect_exact"]
+    by, kept = CELL[:5], [*CELL[:5], "effect", "effect_exact"]
     both = pd.concat([with_exact(part, "inner")[kept] for part in patches], ignore_index=True)
     rows = []
     for cell, members in grouped(both, by):
         errors = (members["effect"] - members["effect_exact"]).abs()
         rank = spearman(members["effect"], members["effect_exact"], tested=False)
-        rows.append(
-            {
-                **cell,
-                "cells": len(members),
-                "mean_error": float(errors.mean()),
-                "largest_error": float(errors.max()),
-                "mean_effect": float(members["effect_exact"].abs().mean()),
-                "rho": rank.rho,
-                "rho_low": rank.low,
-                "rho_high": rank.high,
-                "note": rank.note,
-            }
-        )
+        sizes = {"mean_error": float(errors.mean()), "largest_error": float(errors.max())}
+        sizes["mean_effect"] = float(members["effect_exact"].abs().mean())
+        ranks = {"rho": rank.rho, "rho_low": rank.low, "rho_high": rank.high, "note": rank.note}
+        rows.append({**cell, "cells": len(members), **sizes, **ranks})
     return pd.DataFrame(rows)
 
 
@@ -247,3 +237,81 @@ def with_exact(patches: pd.DataFrame, how: Literal["left", "inner"]) -> pd.DataF
     exact = patches["method"] == "exact"
     measured = patches.loc[exact, [*key, "effect"]]
     return patches[~exact].merge(measured, how=how, on=key, suffixes=("", "_exact"))
+
+
+_CURVE = ["model", "direction", "sites", "ranking"]
+"""Columns that identify a curve."""
+
+LEAST_GAP = 0.1
+"""Smallest difference between two prompts' metrics, in logits, that may be used as a divisor."""
+
+NODE_SETS = Table(
+    name="node_set_table",
+    title="Sets of cells patched at once",
+    text="""Cells are ranked by absolute effect, or at random, and the first cells are patched
+    together from the counterpart; all other cells are computed from them. NS is the recovered share
+    of the difference between the metrics of the base prompt and its counterpart.""",
+    by=[*_CURVE, "recognized"],
+    measured="node_sets",
+    numbers=[
+        Mean(
+            "cpr",
+            "area under NS over the share of the cells (higher is better)",
+            "share",
+            "positive: towards the counterpart",
+        ),
+        Mean("cmd", "area under |1 - NS| (lower is better)", "share"),
+    ],
+    trials="pairs",
+    key="pair_id",
+    more=[
+        RECOGNIZED,
+        column(
+            "left_out",
+            INTEGER,
+            "pairs whose two metrics differ by less than 0.1 logits, or a set's is not finite",
+            "pairs",
+        ),
+    ],
+)
+
+_NONE = f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
+
+
+def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, direction, sites, ranking and group of pairs: `NODE_SETS`, and left_out.
+
+    In unrecognized pairs, the metrics of the two prompts hardly differ, so shares of their
+    difference may be very large.
+
+    NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. Areas are
+    trapezoidal (Mueller et al. 2025, who patch everything outside a circuit instead).
+    """
+    joined = sets.join(about_pairs(pairs), on=PAIR).sort_values("cells", kind="stable")
+    areas = [{**of, **_areas(own)} for of, own in grouped(joined, [*_CURVE, "pair_id"])]
+    columns = [*_CURVE, "recognized", "cluster", "cpr", "cmd"]
+    each = pd.DataFrame(areas, columns=columns).astype({"cpr": float, "cmd": float})
+    groups = pd.DataFrame({"recognized": [SHARED, "all"]})
+    parts = [
+        each[each["recognized"].isin(GROUPS[name])].assign(recognized=name)
+        for name in groups["recognized"]
+    ]
+    trials = pd.concat(parts, ignore_index=True)
+    known = trials.groupby([*NODE_SETS.by])["cpr"].agg(["size", "count"])
+    rows = each[_CURVE].drop_duplicates().merge(groups, how="cross")
+    rows = rows.join(known, on=[*NODE_SETS.by]).fillna({"size": 0, "count": 0})
+    rows["why"] = np.where(rows["count"] == 0, _NONE, "")
+    table = estimate(NODE_SETS, pd.concat([rows, trials.dropna(subset="cpr")], ignore_index=True))
+    table.insert(len(table.columns) - 1, "left_out", (rows["size"] - rows["count"]).astype(int))
+    return table
+
+
+def _areas(rows: pd.DataFrame) -> dict[str, object]:
+    """The areas of one pair's curve, NaN where it is undefined, and what is known of the pair."""
+    about = {name: rows[name].iloc[0] for name in ("recognized", "cluster")}
+    if not (abs(rows["gap"].iloc[0]) >= LEAST_GAP and rows["normalized"].notna().all()):
+        return {**about, "cpr": np.nan, "cmd": np.nan}
+    shares = np.r_[0.0, rows["cells"] / rows["of_cells"]]
+    faithful = np.r_[0.0, rows["normalized"]]
+    heights = {"cpr": faithful, "cmd": np.abs(1 - faithful)}
+    return {**about, **{name: np.trapezoid(own, shares) for name, own in heights.items()}}

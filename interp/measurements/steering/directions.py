@@ -22,9 +22,6 @@ from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
 
-OPTIONS = "options"
-"""The words that are a prompt's answer options."""
-
 
 @dataclass(frozen=True, slots=True)
 class Words:

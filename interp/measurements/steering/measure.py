@@ -18,16 +18,7 @@ from interp.lenses.store import LensOfWords
 from interp.measurements.lens.tables import BAND
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Steer
-from interp.measurements.steering.directions import (
-    OPTIONS,
-    Words,
-    joined_tokens,
-    mentioned_words,
-    option_words,
-    rows_of_words,
-    side_differences,
-    word_directions,
-)
+from interp.measurements.steering import directions
 from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.models.sites import check_sites, layer_count
@@ -77,11 +68,8 @@ _Cell = tuple[Row, Intervention]
 
 
 class _Steering:
-    """Changes the prompts of pairs, one after another."""
-
     def __init__(self, model: Model, spec: Steer, budget: TokenBudget) -> None:
-        self._model = model
-        self._spec = spec
+        self._model, self._spec = model, spec
         self._engine = native_grid(model, budget=budget)
         self._read = AnswerTokenizer(model, answers_behind(model, spec.answers))
         every = range(layer_count(model))
@@ -137,35 +125,29 @@ class _Steering:
         outcomes = intervene(self._engine, model, pair, [change for _, change in cells])
         key: Row = {"model": model.name, "prompt_id": own.prompt.id}
         finite = math.isfinite(outcomes.base)
-        summary: Row = {
-            **key,
-            "pair_id": own.prompt.pair_id,
-            "gold_option": contrast[0],
-            "other_option": contrast[1],
-            "whole": answers.whole,
-            "metric": outcomes.base if finite else None,
-            "error": "" if finite else NOT_FINITE,
-        }
+        options = {"gold_option": contrast[0], "other_option": contrast[1], "whole": answers.whole}
+        found = {"metric": outcomes.base, "error": ""} if finite else {"error": NOT_FINITE}
+        summary: Row = {**key, "pair_id": own.prompt.pair_id, **options, **found}
         if words is not None:
-            spelled = {"own_word": words.own, "other_word": words.other, "third_word": words.third}
-            summary |= spelled
+            summary |= {"own_word": words.own, "other_word": words.other}
+            summary["third_word"] = words.third
         rows = [{**key, **row} for row in _rows(cells, outcomes)] if finite else []
         return {"steered": [summary], "steering_effects": rows}
 
     def _words(
         self, own: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
-    ) -> Words:
-        if self._spec.words == OPTIONS:
-            return option_words(own, contrast, self._read)
-        return mentioned_words(self._model, own, other, self._spec.words)
+    ) -> directions.Words:
+        if self._spec.words == "options":
+            return directions.option_words(own, contrast, self._read)
+        return directions.mentioned_words(self._model, own, other, self._spec.words)
 
     def _cells(
-        self, own: TokenizedPrompt, other: TokenizedPrompt, words: Words | None
+        self, own: TokenizedPrompt, other: TokenizedPrompt, words: directions.Words | None
     ) -> Iterator[_Cell]:
         """The interventions, those with the own and a third word last."""
         spec = self._spec
         for role in spec.roles or (POOLED if own.pooled else LAST,):
-            positions = joined_tokens(own, role=role, last=spec.tokens == "last")
+            positions = directions.joined_tokens(own, role=role, last=spec.tokens == "last")
             if not positions:
                 continue
             shared: Row = {"role": role, "tokens": len(positions)}
@@ -181,29 +163,26 @@ class _Steering:
         kind: str,
         pair: tuple[TokenizedPrompt, TokenizedPrompt],
         role: str,
-        words: Words | None,
+        words: directions.Words | None,
     ) -> Iterator[tuple[str, Mapping[Change, Sequence[Directions]]]]:
         """The directions at each layer by change, for each source."""
         spec = self._spec
-        tokens = partial(joined_tokens, role=role, last=spec.tokens == "last")
+        tokens = partial(directions.joined_tokens, role=role, last=spec.tokens == "last")
         if kind == DIFFERENCE or words is None:
-            differences = side_differences(self._model, *pair, tokens, self._layers)
+            differences = directions.side_differences(self._model, *pair, tokens, self._layers)
             if not all(map(torch.any, differences)):
                 return  # tokens before the first that differs are the same on both sides
             found = [Directions.of(difference[None]) for difference in differences]
             yield "direction", dict.fromkeys(spec.changes, found)
             return
         batch, position = pad(self._model, pair[:1]), tokens(pair[0])[-1]
-        rows = rows_of_words(self._lenses[kind], batch, position, words)
+        rows = directions.rows_of_words(self._lenses[kind], batch, position, words)
         seconds = {"direction": words.other} | ({"third": words.third} if words.third else {})
-        for source, second in seconds.items():
-            yield (
-                source,
-                {
-                    change: word_directions(rows, words.own, second, change)
-                    for change in spec.changes
-                },
-            )
+        for source, other in seconds.items():
+            along = {
+                own: directions.word_directions(rows, words.own, other, own) for own in spec.changes
+            }
+            yield source, along
 
     def _of(
         self,
@@ -212,8 +191,8 @@ class _Steering:
         positions: tuple[int, ...],
         seeds: tuple[int, ...],
     ) -> Iterator[_Cell]:
-        for change, directions in along.items():
-            by_layer = dict(zip(self._layers, directions, strict=True))
+        for change, found in along.items():
+            by_layer = dict(zip(self._layers, found, strict=True))
             places = (
                 {None: by_layer}
                 if self._spec.band
@@ -231,7 +210,6 @@ def _seed(prompt: Prompt, draw: int) -> int:
 
 
 def _rows(cells: Sequence[_Cell], outcomes: Outcomes) -> Iterator[Row]:
-    """The effects of all interventions and of their placebos."""
     for (row, _), metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
         yield _row(row, metric, outcomes.base)
         for draw, placebo in enumerate(placebos):

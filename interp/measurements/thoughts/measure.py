@@ -17,6 +17,7 @@ import numpy as np
 from interp.console import counted
 from interp.errors import UserError
 from interp.measurements.answers.decoding import generate
+from interp.measurements.answers.generation import GenerationMeasurement
 from interp.measurements.effects.measure import Logits, check_choice, option_logits
 from interp.measurements.specs import Generate, Thoughts
 from interp.measurements.thoughts.texts import Draws, Studied, after, changed_prompts
@@ -57,24 +58,15 @@ def thought_effects(
             ]
         for prompt, tables in zip(plain, rows, strict=True):
             whole = read_direct.reads_whole(prompt)
-            tables["thought_answers"] = [
-                {**row, "whole": whole} for row in tables["thought_answers"]
-            ]
+            for row in tables["thought_answers"]:
+                row["whole"] = whole
         return rows
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {"thought_answers": [row]}
 
-    return _ThoughtMeasurement(model, spec, budget, measure_batch, error_rows)
-
-
-class _ThoughtMeasurement(Measurement):
-    """A measurement that generates its own thoughts, or uses all thoughts that the model has."""
-
-    def read(self, prompt: Prompt) -> Prompt:
-        """The prompt without a thought."""
-        return prompt
+    return GenerationMeasurement(model, spec, budget, measure_batch, error_rows)
 
 
 Key = tuple[str, Thought | None]
@@ -96,14 +88,12 @@ class _Reader:
         return self._answer_tokens(tokenize(self._model, [prompt])[0]).whole
 
     def __call__(self, texts: Sequence[Iterable[Prompt]]) -> list[dict[Key, Logits]]:
-        """The logits after each text of each prompt."""
         distinct = [{_key(text): text for text in own} for own in texts]
         prompts = [text for own in distinct for text in own.values()]
-        tokenized = tokenize(self._model, prompts)
-        read = read_all(
-            self._model, tokenized, self._answer_tokens, self._budget, read=option_logits
+        tokenized, read = tokenize(self._model, prompts), option_logits
+        logits = iter(
+            read_all(self._model, tokenized, self._answer_tokens, self._budget, read=read)
         )
-        logits = iter(read)
         return [dict(zip(own, logits, strict=False)) for own in distinct]
 
 
@@ -112,15 +102,10 @@ class _Writer:
 
     def __init__(self, model: Model, spec: Thoughts, budget: TokenBudget) -> None:
         self._model, self._spec, self._budget = model, spec, budget
-        self._generation = Generate(
-            draws=spec.draws,
-            temperature=spec.temperature,
-            sampling_seed=spec.sampling_seed,
-            max_new_tokens=spec.max_new_tokens,
-        )
+        shared = {"draws", "temperature", "sampling_seed", "max_new_tokens"}
+        self._generation = Generate(**spec.model_dump(include=shared))
 
     def studied(self, prompts: Sequence[Prompt]) -> list[Studied]:
-        """The prompts with all thoughts needed to study them."""
         own = self._own(prompts)
         changed = [list(changed_prompts(prompt)) for prompt in prompts]
         others = iter(self._drawn([one.prompt for ones in changed for one in ones]))
@@ -173,7 +158,6 @@ class _Writer:
         return [replace(own, again=more) for own, more in zip(studied, again, strict=True)]
 
     def _write(self, prompts: Sequence[Prompt], draw: str) -> list[Thought]:
-        """Thoughts that the model generates after prompts."""
         found: dict[int, Thought] = {}
         tokenized = tokenize(self._model, prompts)
         room = {"batch_tokens": self._budget.tokens, "new_tokens": self._generation.max_new_tokens}
@@ -194,7 +178,6 @@ def _joined(head: Thought, rest: Thought) -> Thought:
 
 
 def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logits) -> PromptRows:
-    """The rows of one prompt in all tables."""
     prompt = own.prompt
     key: Row = {"model": model.name, "prompt_id": prompt.id}
     gold, other = _compared(prompt, direct)
@@ -211,14 +194,7 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
         return {"thought_answers": [{**key, "error": NOT_FINITE}]}
     at_once = {"reading": "direct", **_answered(direct, gold, other)}
     answers = [
-        {
-            "draw": reading.draw,
-            "reading": reading.kind,
-            "sentence": reading.sentence,
-            "sentences": reading.sentences,
-            **_answered(logits[_key(reading.text)], gold, other),
-        }
-        for reading in own.readings(model)
+        {**row, **_answered(logits[_key(text)], gold, other)} for row, text in own.readings(model)
     ]
     return {
         "thought_answers": [{**key, **row, "error": ""} for row in (at_once, *answers)],
@@ -243,7 +219,6 @@ def _answered(logits: Logits, gold: str, other: str) -> Row:
 
 
 def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
-    """One row per changed prompt."""
     for changed, draws in own.changed:
         ended = [(t, u) for t, u in zip(own.own, draws, strict=True) if t.ended and u.ended]
         x, other = own.prompt, changed.prompt
@@ -262,7 +237,6 @@ def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row
 
 
 def _sentence_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
-    """One row per sentence of the first thought."""
     assert own.first is not None
     whole = value(after(own.prompt, own.first))
     count = len(own.first.sentences)

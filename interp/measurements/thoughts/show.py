@@ -11,32 +11,11 @@ import pandas as pd
 from interp.choices import ALL
 from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
-from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
-from interp.measurements.thoughts.tables import (
-    EARLY,
-    EFFECTS,
-    READING,
-    READINGS,
-    SENTENCES,
-    early_trials,
-    reading_trials,
-    sentence_trials,
-)
+from interp.measurements.thoughts import tables
+from interp.report import pairs
 from interp.report.formatting import heading
 from interp.report.glance import Opening, headline, with_interval
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import (
-    Browser,
-    Grid,
-    Number,
-    Panel,
-    Shaded,
-    Table,
-    Text,
-    by_pair,
-    mean_by_pair,
-    with_sides,
-)
 from interp.results.measured import ResultTables
 from interp.results.result import Result, errors_by_model
 from interp.statistics.summaries import grouped
@@ -83,13 +62,7 @@ class ThoughtEffects(Result):
 
     def mediation(self) -> pd.DataFrame:
         """One row per model, kind of donor, and segment: total effect and mediated shares."""
-        return mediation_table(self._products, self.prompts, cluster=self._cluster)
-
-    @cached_property
-    def _whole(self) -> pd.DataFrame:
-        """The shares of each model if an instance replaces all segments."""
-        table = self.mediation()
-        return table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
+        return tables.mediation_table(self._products, self.prompts, cluster=self._cluster)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
@@ -97,16 +70,18 @@ class ThoughtEffects(Result):
             return
         table = self.mediation()
         title = "How much of an effect on the answer passes through the thought"
-        shown = table[CELL].copy()
-        for name in ("total", *SHARES):
+        shown = table[tables.CELL].copy()
+        for name in ("total", *tables.SHARES):
             ends = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
             shown[name] = [with_interval(*own) for own in ends]
         narrow = [(title, shown.join(table["prompts"]))]
         note = _MEDIATION.format(cluster=self._cluster)
         yield TableItem("mediation_table", title, table, note, narrow)
         yield from self.declared_items()
-        early = Estimated(EARLY, self.clustered(early_trials(self._answers, self.prompts)))
-        yield FigureItem("early_answers", EARLY.title, partial(_curves, early.frame), early.note)
+        trials = tables.early_trials(self._answers, self.prompts)
+        early = Estimated(tables.EARLY, self.clustered(trials))
+        draw = partial(_curves, early.frame)
+        yield FigureItem("early_answers", tables.EARLY.title, draw, early.note)
         yield replace(early.item, narrow=[], folded=True)
         groups = self._groups
         if len(groups):
@@ -118,22 +93,20 @@ class ThoughtEffects(Result):
         plain = super().opening()
         if self._answers.empty:
             return plain
-        readings = self._readings
-        parts = [("mediated share", "share", self._whole)]
+        readings = self.estimated[0].frame
+        parts = [("mediated share", "share", _of_all(self.mediation()))]
         for name, words in _HEADLINES.items():
             parts.append((words, "accuracy", readings[readings["reading"] == name]))
         counts = {"n": "prompts", "unit": "prompts"}
-        numbers = pd.concat(
-            [
-                headline(rows, words, value=of, interval=(f"{of}_low", f"{of}_high"), **counts)
-                for words, of, rows in parts
-            ],
-            ignore_index=True,
-        )
+        found = [
+            headline(rows, words, value=of, interval=(f"{of}_low", f"{of}_high"), **counts)
+            for words, of, rows in parts
+        ]
+        numbers = pd.concat(found, ignore_index=True)
         figure = next((item for item in self.figures if item.name == "early_answers"), None)
         return replace(plain, numbers=numbers, figure=figure)
 
-    def browser(self) -> Browser:
+    def browser(self) -> pairs.Browser:
         """With thoughts by sentence, and answers after parts and replacements of thoughts."""
         numbers = (*thought_numbers(self.measured), *self.links())
         return self.browsed(partial(thought_panels, self.measured), numbers)
@@ -157,15 +130,10 @@ class ThoughtEffects(Result):
         answers, prompts = self._answers, self.prompts
         if answers.empty:
             return ()
-        readings = reading_trials(answers, prompts)
-        sentences = sentence_trials(self.table("sentence_effects"), answers, prompts)
-        each = ((READING, readings), (SENTENCES, sentences))
+        readings = tables.reading_trials(answers, prompts)
+        sentences = tables.sentence_trials(self.table("sentence_effects"), answers, prompts)
+        each = ((tables.READING, readings), (tables.SENTENCES, sentences))
         return tuple(Estimated(table, self.clustered(trials)) for table, trials in each)
-
-    @property
-    def _readings(self) -> pd.DataFrame:
-        """Accuracies by reading."""
-        return self.estimated[0].frame
 
     @cached_property
     def _answers(self) -> pd.DataFrame:
@@ -174,7 +142,7 @@ class ThoughtEffects(Result):
 
     @cached_property
     def _products(self) -> pd.DataFrame:
-        return effect_products(self.effects)
+        return tables.effect_products(self.effects)
 
     @property
     def _cluster(self) -> str:
@@ -184,28 +152,31 @@ class ThoughtEffects(Result):
     def _groups(self) -> pd.DataFrame:
         """Mediated shares by factor and value, of factors with up to ten values."""
         prompts = self.prompts
-        factors = ["side", *factors_of(prompts)]
-        products = self._products
-        whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
-        tables = []
-        for factor in factors:
+        whole, parts = _of_all(self._products), []
+        for factor in ("side", *factors_of(prompts)):
             if 1 < prompts[factor].nunique() <= 10:
                 # Under its own name, a factor could replace a column of the table.
                 grouped_prompts = prompts.assign(**{_GROUP: prompts[factor]})
-                table = mediation_table(whole, grouped_prompts, cluster=self._cluster, by=[_GROUP])
+                table = tables.mediation_table(
+                    whole, grouped_prompts, cluster=self._cluster, by=[_GROUP]
+                )
                 table.insert(1, "factor", factor)
-                tables.append(table.rename(columns={_GROUP: "value"}))
+                parts.append(table.rename(columns={_GROUP: "value"}))
         both = ["donor_kind", "segment"]
-        return pd.concat(tables, ignore_index=True).drop(columns=both) if tables else pd.DataFrame()
+        return pd.concat(parts, ignore_index=True).drop(columns=both) if parts else pd.DataFrame()
+
+
+def _of_all(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows about an instance that replaces all segments."""
+    return rows[(rows["segment"] == ALL) & (rows["donor_kind"] == "instance")]
 
 
 def _curves(table: pd.DataFrame) -> "Axes":
-    """Draw the numbers of `EARLY` over the part of the thought that is read."""
     from interp.report.figures.style import panel_a_model
 
-    lines = {number.name: heading(number.name) for number in EARLY.numbers}
+    lines = {number.name: heading(number.name) for number in tables.EARLY.numbers}
     return panel_a_model(
-        table, lambda rows, ax: curve(EARLY, rows, x="percent_read", lines=lines, ax=ax)
+        table, lambda rows, ax: curve(tables.EARLY, rows, x="percent_read", lines=lines, ax=ax)
     )
 
 
@@ -222,54 +193,46 @@ the correct answer, in logits."""
 _TOTAL, _THROUGH = "total effect", "effect through the thought"
 
 
-def thought_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+def thought_panels(
+    measured: ResultTables, prompts: pd.DataFrame
+) -> Iterator[tuple[str, pairs.Panel]]:
     """Thoughts by sentence, early answers, and answers after replacements of the thought."""
     ids = prompts["prompt_id"]
-    sentences = with_sides(measured.table("sentence_effects", prompts=ids), prompts)
-    for pair, of, own in by_pair(sentences, ["model"]):
-        for measure in EFFECTS:
-            texts = [
-                Text(
-                    str(side),
-                    [f"{text} " for text in rows["text"]],
-                    rows[measure].astype(float).tolist(),
-                )
-                for side, rows in own.sort_values("sentence").groupby("side", sort=False)
-            ]
+    sentences = pairs.with_sides(measured.table("sentence_effects", prompts=ids), prompts)
+    for pair, of, own in pairs.by_pair(sentences, ["model"]):
+        for measure in tables.EFFECTS:
+            texts = []
+            for side, rows in own.sort_values("sentence").groupby("side", sort=False):
+                said, values = [f"{text} " for text in rows["text"]], rows[measure].astype(float)
+                texts.append(pairs.Text(str(side), said, values.tolist()))
             labels = {**of, "measure": measure}
-            yield pair, Shaded("Thought by sentence", labels, texts, note=_SENTENCES)
-    answers = with_sides(measured.table("thought_answers", prompts=ids), prompts)
+            yield pair, pairs.Shaded("Thought by sentence", labels, texts, note=_SENTENCES)
+    answers = pairs.with_sides(measured.table("thought_answers", prompts=ids), prompts)
     answers = answers[answers["error"] == ""]
     early = answers[answers["reading"].isin(["empty", "first", "whole"])]
-    for pair, of, own in by_pair(early, ["model", "side"]):
+    for pair, of, own in pairs.by_pair(early, ["model", "side"]):
         yield pair, _early(own, of)
-    readings = answers[answers["reading"].isin(READINGS)]
-    for pair, of, own in by_pair(readings, ["model"]):
+    readings = answers[answers["reading"].isin(tables.READINGS)]
+    for pair, of, own in pairs.by_pair(readings, ["model"]):
         draws = ["" if pd.isna(draw) else f"{draw:.0f}" for draw in own["draw"]]
         values = own["value"].astype(float)
         each = zip(own["side"], own["reading"], draws, own["answer"], values, strict=True)
         cells = list(map(list, each))
         columns = ["side", "text before the answer", "draw", "answer", "log-odds"]
-        yield pair, Table("Readings", of, columns, cells, note=_READINGS)
+        yield pair, pairs.Table("Readings", of, columns, cells, note=_READINGS)
 
 
-def _early(rows: pd.DataFrame, labels: dict[str, str]) -> Grid:
-    """Answers by draw and number of sentences read."""
+def _early(rows: pd.DataFrame, labels: dict[str, str]) -> pairs.Grid:
     values = rows.pivot_table(index="draw", columns="sentence", values="value", dropna=False)
     said = rows.pivot_table(index="draw", columns="sentence", values="answer", aggfunc="first")
     said = said.reindex(index=values.index, columns=values.columns).fillna("")
-    return Grid(
-        "Early answers",
-        labels,
-        [f"draw {draw:.0f}" for draw in values.index],
-        [f"{count:.0f} sentences" for count in values.columns],
-        values.to_numpy(dtype=float).tolist(),
-        said.to_numpy().tolist(),
-        note=_EARLY,
-    )
+    draws = [f"draw {draw:.0f}" for draw in values.index]
+    counts = [f"{count:.0f} sentences" for count in values.columns]
+    cells, words = values.to_numpy(dtype=float).tolist(), said.to_numpy().tolist()
+    return pairs.Grid("Early answers", labels, draws, counts, cells, words, note=_EARLY)
 
 
-def thought_numbers(measured: ResultTables) -> Iterator[Number]:
+def thought_numbers(measured: ResultTables) -> Iterator[pairs.Number]:
     """Means over a pair of effects, total and through the thought."""
     prompts = measured.table("prompts", ["prompt_id", "pair_id"])
     effects = measured.table("thought_effects")
@@ -280,7 +243,9 @@ def thought_numbers(measured: ResultTables) -> Iterator[Number]:
         labels = {name: str(value) for name, value in of.items()}
         for name in (_TOTAL, _THROUGH):
             headline = "mediated share" if labels["segment"] == "all" and name == _TOTAL else ""
-            yield Number(name, labels, mean_by_pair(rows, prompts, name), headline=headline)
+            yield pairs.Number(
+                name, labels, pairs.mean_by_pair(rows, prompts, name), headline=headline
+            )
 
 
 def _mean(values: object) -> float:

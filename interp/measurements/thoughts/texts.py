@@ -10,11 +10,15 @@ from interp.models.model import Model
 from interp.prompts.mixing import donors_of, mixed
 from interp.prompts.prompt import Donor, Prompt
 from interp.prompts.thought import Thought
+from interp.tables import Row
 
 DOT = "..."
 """The filler that replaces a thought (Lanham et al. 2023, Section 2.5)."""
 
 Draws = Sequence[Thought]
+
+Reading = tuple[Row, Prompt]
+"""Columns of a row, and a prompt followed by a thought, part of a thought, or a replacement."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Studied:
 
     def texts(self, model: Model) -> Iterator[Prompt]:
         """All texts to read."""
-        yield from (reading.text for reading in self.readings(model))
+        yield from (text for _, text in self.readings(model))
         for changed, draws in self.changed:
             for t, other in zip(self.own, draws, strict=True):
                 if t.ended and other.ended:
@@ -60,7 +64,7 @@ class Studied:
         for draws in self.again.values():
             yield from (after(self.prompt, thought) for thought in draws if thought.ended)
 
-    def readings(self, model: Model) -> Iterator["Reading"]:
+    def readings(self, model: Model) -> Iterator[Reading]:
         """Each ended thought: empty, cut after each sentence, whole, and replaced."""
         for draw, thought in self.drawn:
             count = len(thought.sentences)
@@ -75,7 +79,7 @@ class Studied:
                 if thought is self.first:
                     yield from self._mistakes(thought, draw, other)
 
-    def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator["Reading"]:
+    def _mistakes(self, thought: Thought, draw: int, other: Thought) -> Iterator[Reading]:
         """The thought with one sentence taken from `other`, for each sentence that differs."""
         for place, pair in enumerate(zip(thought.sentences, other.sentences, strict=False)):
             if pair[0].strip() != pair[1].strip():
@@ -84,9 +88,9 @@ class Studied:
 
     def _reading(
         self, thought: Thought, draw: int, kind: str, number: int | None, said: Sequence[str]
-    ) -> "Reading":
-        text = after(self.prompt, thought.holding(said))
-        return Reading(kind, draw, number, len(thought.sentences), text)
+    ) -> Reading:
+        counts = {"sentence": number, "sentences": len(thought.sentences)}
+        return {"draw": draw, "reading": kind, **counts}, after(self.prompt, thought.holding(said))
 
     def _others(self, draw: int) -> Iterator[Thought]:
         """The thought of the same draw on another instance's prompt, if it ended."""
@@ -112,17 +116,6 @@ class Studied:
                 self.first.holding(exchanged(said, place, other)) for other in list(different)[:1]
             ]
             yield place, sentence, [after(self.prompt, thought) for thought in texts]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A prompt followed by a thought, part of a thought, or a replacement."""
-
-    kind: str
-    draw: int | None
-    sentence: int | None
-    sentences: int | None
-    text: Prompt
 
 
 def after(prompt: Prompt, thought: Thought) -> Prompt:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from interp.estimates.compute import estimate
-from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
+from interp.measurements.lens.ledger import RETRIEVAL, retrieval_trials, retrieved
 from tests.measurements.lens.test_tables import clusters_of, readings
 
 WORDS = [f"w{n}" for n in range(20)]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.measurements.patching.node_sets import node_set_table
+from interp.measurements.patching.tables import node_set_table
 from tests.measurements.patching.test_tables import pairs_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import mediation as benchmark
 from benchmarks.mediation import coverage_rows, found, simulated, truth_of
-from interp.measurements.thoughts.mediation import effect_products, mediation_table
+from interp.measurements.thoughts.tables import effect_products, mediation_table
 from interp.statistics.mediation import EFFECTS
 
 
