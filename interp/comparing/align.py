@@ -45,10 +45,8 @@ def every(sides: Sequence[Side]) -> dict[str, Scored]:
 def aligned(sides: Sequence[Side], said: list[str], *, by_text: bool = False) -> list[Side]:
     """The logs with common names of items: those of the first log, or of the first that has one.
 
-    Notes on the pairing are added to `said`.
-
-    Raises:
-        UserError: a log has no items in common with those before it, or only by chance.
+    Notes on the pairing are added to `said`. A UserError says that a log has no items in common
+    with those before it, or only by chance.
     """
     found = [*sides[:1]]
     for side in sides[1:]:
@@ -158,11 +156,7 @@ def _once(items: Items) -> pd.DataFrame:
 
 
 def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> dict[str, str]:
-    """The cluster of each item: the value of a field or, without one, what items share.
-
-    Raises:
-        UserError: no item has the field.
-    """
+    """The cluster of each item: the value of a field or, without one, what items share."""
     items = every(sides)
     column = column or next((side.log.cluster for side in sides if side.log.cluster), None)
     alone = {name: name for name in items}
@@ -195,11 +189,7 @@ def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> d
 def values_of(
     sides: Sequence[Side], column: str, otherwise: str, said: list[str]
 ) -> dict[str, str]:
-    """The value of a field in each item that has one, from the first log that does.
-
-    Raises:
-        UserError: no item has it.
-    """
+    """The value of a field in each item that has one (or a UserError), from the first such log."""
     items = every(sides)
     values: dict[str, str] = {}
     for side in reversed(sides):

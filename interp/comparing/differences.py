@@ -148,11 +148,7 @@ def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
 
 
 def compared(logs: Sequence[Path], options: Comparing) -> Compared:
-    """The logs, aligned.
-
-    Raises:
-        UserError: a log cannot be read, or items cannot be paired honestly.
-    """
+    """The logs in these places, aligned."""
     sides = read_sides(logs, options)
     if len(sides) < 2:
         raise UserError("got fewer than two logs; expected at least two")
@@ -160,7 +156,7 @@ def compared(logs: Sequence[Path], options: Comparing) -> Compared:
 
 
 def compared_sides(sides: Sequence[Side], options: Comparing) -> Compared:
-    """The logs that were read, aligned (UserError: items cannot be paired honestly)."""
+    """The logs, aligned (UserError: items cannot be paired honestly)."""
     said: list[str] = []
     sides = aligned(sides, said, by_text=options.pair == "text")
     metrics = chosen_metrics(sides, options.metric)

@@ -42,11 +42,7 @@ class Side(NamedTuple):
 
 
 def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
-    """The logs in the given places.
-
-    Raises:
-        UserError: one cannot be read, holds several models, or has no filter of these names.
-    """
+    """The logs in the given places (UserError: one cannot be read, or lacks what options name)."""
     ours = [is_own(path) for path in paths]
     alone = len(paths) == 1 and all(ours)
     if alone:  # two models of one folder
@@ -94,10 +90,7 @@ def is_own(path: Path) -> bool:
 
 
 def _of_run(folder: Path, name: str | None, place: int | None, *, pairs: bool) -> ScoreFile:
-    """The judged answers of a model in a folder of interp, whose imports other logs do without.
-
-    Without a name, it is the only model or, with a place, the one at this place of two.
-    """
+    """A model's judged answers: the one with this name, at this place of two, or the only one."""
     from interp.prompts.prompt_set import note_alone
     from interp.prompts.systems import dependence_factor
     from interp.runs.folder import evaluating
@@ -124,10 +117,8 @@ def _of_run(folder: Path, name: str | None, place: int | None, *, pairs: bool) -
         )
         log.settings["seed"] = str(run.record.run.seed)
         log.said += objections(run, model)
-        if note := note_alone(run.table("prompts")["pair_id"]):
-            log.said.append(note)
-        if run.unfinished():
-            log.said.append(f"stopped early: {shortened(run.unfinished()[0])}")
+        log.said += filter(None, [note_alone(run.table("prompts")["pair_id"])])
+        log.said += [f"stopped early: {shortened(own)}" for own in run.unfinished()[:1]]
         return log
 
 
@@ -147,11 +138,7 @@ def answers_log(
 ) -> ScoreFile:
     """A model's judged answers (tables of `interp.tables`), an item for each prompt.
 
-    With `pairs`, the first prompt of a whole pair also says whether all of its prompts are
-    answered correctly (`PAIRED`).
-
-    Raises:
-        UserError: none of the answers was judged.
+    With `pairs`, the first prompt of a whole pair also has the score `PAIRED`.
     """
     if answers["correct"].isna().all():
         raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
@@ -237,11 +224,7 @@ def _sentinels(metric: str, scores: pd.Series) -> dict[str, int]:
 
 
 def chosen_metrics(sides: Sequence[Side], metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The metrics to compare, each with its name in every log; others are noted.
-
-    Raises:
-        UserError: the logs have no metric in common, and more than one of their own.
-    """
+    """The metrics to compare, each with its name in every log; others are noted."""
     known = {name for side in sides for own in side.filters for name in (own, own.split(",")[0])}
     for name in metrics:
         if name not in known:

@@ -80,7 +80,6 @@ class Comparison(Result):
     """Logs of the same items, compared: what was aligned, and the differences of all scores."""
 
     def __init__(self, compared: Compared) -> None:
-        """Create it from aligned logs."""
         super().__init__(Logs(compared))
         self.compared = compared
 

@@ -8,6 +8,7 @@ the answer and the score.
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import starmap
@@ -47,24 +48,22 @@ def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
 
 
 def write_logs(run: RunFolder, folder: Path) -> list[Path]:
-    """Write one log for each model that was measured on all prompts; returns the files.
-
-    Raises:
-        UserError: no model is finished, or the folder cannot be written to.
-    """
+    """Write one log for each model that was measured on all prompts; returns the files."""
     name = next(name for name in _WRITTEN if name in run.tables())
     models = run.finished_models()
     if not models:
         raise UserError(f"no model of {run.folder} is finished; rerun its command before exporting")
     prompts, answers = run.table("prompts"), run.table(name)
-    has_options = "option_probabilities" in run.tables()
-    options = run.table("option_probabilities") if has_options else None
+    columns = ["model", "prompt_id", "option", "probability"]
+    options = pd.DataFrame(columns=columns)
+    if "option_probabilities" in run.tables():
+        options = run.table("option_probabilities", columns)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     cautions, written = cautions_about(InFolder(run)), []
     for model in models:
         rows = answers[answers["model"] == model]
-        own = None if options is None else options[options["model"] == model]
+        own = options[options["model"] == model]
         header = _header(run, model, rows, prompts)
         header["eval"]["metadata"]["cautions"] = [
             own.text for own in cautions if own.model in (model, "")
@@ -91,14 +90,10 @@ def _write(file: Path, *, header: Mapping[str, Any], samples: Iterator[Mapping[s
 def _header(
     run: RunFolder, model: str, rows: pd.DataFrame, prompts: pd.DataFrame
 ) -> dict[str, Any]:
-    """The contents of a log, except the samples."""
     recorded, call = run.record.run, run.record.history[-1]
-    shares = accuracies(rows, prompts).drop("prompts")
-    metrics = {
-        name: {"name": name, "value": float(value)}
-        for name, value in shares.items()
-        if math.isfinite(value)
-    }
+    shares = accuracies(rows, prompts).drop("prompts").items()
+    finite = {name: float(value) for name, value in shares if math.isfinite(value)}
+    metrics = {name: {"name": name, "value": value} for name, value in finite.items()}
     failed = int((rows["error"] != "").sum())
     return {
         "version": 2,
@@ -129,15 +124,13 @@ def _header(
 
 
 def _samples(
-    model: str,
-    rows: pd.DataFrame,
-    prompts: pd.DataFrame,
-    options: pd.DataFrame | None,
-    *,
-    column: str,
+    model: str, rows: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame, *, column: str
 ) -> Iterator[dict[str, Any]]:
-    """A sample for each prompt, in the order of the prompts."""
-    found = {} if options is None else _by_option(options)
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for option in options.to_dict("records"):
+        if math.isfinite(option["probability"]):
+            name = f"probability of {option['option']}"
+            found[option["prompt_id"]][name] = option["probability"]
     texts = prompts.select_dtypes(exclude="number").columns.difference(PROMPTS.names)
     answers = rows.set_index("prompt_id").to_dict("index")
     for prompt in prompts.to_dict("records"):
@@ -189,14 +182,3 @@ def _before(prompt_id: str, record: object) -> list[dict[str, str]]:
             f"be read ({shortened(str(error), 100)}); measure the prompts again"
         ) from error
     return [{"role": role, "content": content, "source": "input"} for role, content in turns]
-
-
-def _by_option(options: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """The finite probabilities of the options, by prompt."""
-    found: dict[str, dict[str, float]] = {}
-    for id_, option, probability in zip(
-        options["prompt_id"], options["option"], options["probability"], strict=True
-    ):
-        if math.isfinite(probability):
-            found.setdefault(id_, {})[f"probability of {option}"] = probability
-    return found

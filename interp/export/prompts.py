@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from interp.console import counted
 from interp.errors import UserError
-from interp.prompts.answers import Choice
+from interp.prompts.answers import Choice, begin_alike
 from interp.prompts.plain_text import gap, paragraphs
 from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -54,11 +54,7 @@ def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
 
 
 def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of Inspect, by name; messages before a prompt remain messages.
-
-    Raises:
-        UserError: two options of a prompt begin with the same word.
-    """
+    """The files of a task of Inspect, by name; messages before a prompt remain messages."""
     if (alike := _alike(prompts)) is not None:
         raise UserError(
             f"two options of prompt {alike.id} begin with the same word, but Inspect's task judges "
@@ -71,11 +67,7 @@ def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
 
 def _alike(prompts: PromptSet) -> Prompt | None:
     """The first prompt of which forms of two options begin with the same word."""
-    for prompt in prompts:
-        firsts = [{form.split()[0] for form in o.forms} for o in prompt.answer.options]
-        if len(set().union(*firsts)) < sum(map(len, firsts)):
-            return prompt
-    return None
+    return next((prompt for prompt in prompts if begin_alike(prompt.answer.options)), None)
 
 
 def _alone(prompt: Prompt) -> Mapping[str, object]:
@@ -116,8 +108,7 @@ def prompt_lines(
 ) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
-    A factor with the name of another field is omitted. `around` are the fields that a prompt has
-    for the messages around it.
+    A factor with the name of another field is omitted. `around` gives the fields of messages.
     """
     rows = ({**_row(prompt, prompts.weight(prompt)), **around(prompt)} for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
@@ -166,24 +157,20 @@ _TERMS = (
     *("key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
     *("replace", "separator", "source", "subField", "transform"),
 )
-_CONTEXT: Mapping[str, object] = dict(
-    sorted(
-        {
-            **{term: f"cr:{term}" for term in _TERMS},
-            "@language": "en",
-            "@vocab": "https://schema.org/",
-            "conformsTo": "dct:conformsTo",
-            "cr": "http://mlcommons.org/croissant/",
-            "data": {"@id": "cr:data", "@type": "@json"},
-            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-            "dct": "http://purl.org/dc/terms/",
-            "examples": {"@id": "cr:examples", "@type": "@json"},
-            "rai": "http://mlcommons.org/croissant/RAI/",
-            "sc": "https://schema.org/",
-        }.items()
-    )
-)
-"""The names that Croissant 1.0 defines, in the order of its specification."""
+_CONTEXT: Mapping[str, object] = {
+    **{term: f"cr:{term}" for term in _TERMS},
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+}
+"""The names that Croissant 1.0 defines, which its specification sorts."""
 
 _FIELDS = {
     "prompt_id": "identifier of the prompt",
@@ -202,14 +189,10 @@ def described(prompts: PromptSet) -> Mapping[str, str | bytes]:
     which mlcroissant uses, reads the ids "01" and "1.0" as one number.
     """
     name = task_name(prompts.system)
-    lines = prompt_lines(prompts)
-    files: dict[str, str | bytes] = {f"{name}.jsonl": lines, f"{name}.parquet": _parquet(lines)}
-    description = json.dumps(_description(prompts, files), indent=2, ensure_ascii=False)
-    return {
-        **files,
-        "croissant.json": f"{description}\n",
-        "README.md": _card(prompts, f"{name}.parquet"),
-    }
+    lines, table = prompt_lines(prompts), f"{name}.parquet"
+    files: dict[str, str | bytes] = {f"{name}.jsonl": lines, table: _parquet(lines)}
+    description = json.dumps(_description(prompts, files, table), indent=2, ensure_ascii=False)
+    return {**files, "croissant.json": f"{description}\n", "README.md": _card(prompts, table)}
 
 
 def _parquet(lines: str) -> bytes:
@@ -228,13 +211,14 @@ def _parquet(lines: str) -> bytes:
 _FORMATS = {".jsonl": "application/jsonlines", ".parquet": "application/x-parquet"}
 
 
-def _description(prompts: PromptSet, files: Mapping[str, str | bytes]) -> Mapping[str, object]:
+def _description(
+    prompts: PromptSet, files: Mapping[str, str | bytes], table: str
+) -> Mapping[str, object]:
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
     factors.pop("options", None)  # answer options are not plain text
     fields = dict.fromkeys(factors, "a factor that the data set varies") | _FIELDS
-    (table,) = (name for name in files if name.endswith(".parquet"))
     return {
-        "@context": _CONTEXT,
+        "@context": dict(sorted(_CONTEXT.items())),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": task_name(prompts.system),
@@ -279,14 +263,6 @@ def _field(name: str, description: str, file: str) -> Mapping[str, object]:
     }
 
 
-_LIMITS = (
-    "Prompts of a group share their premises or their wording, so they are not independent: "
-    "resample groups, or the units that groups share, not prompts. A subset represents the whole "
-    "data set only if prompts are weighted by `weight`. Before you publish the file, add the "
-    "license of its data to this card."
-)
-
-
 def _card(prompts: PromptSet, file: str) -> str:
     """The card of a data set: its source, sides, answers, factors and fields, and an example."""
     system = installed_system(prompts.system)
@@ -320,7 +296,10 @@ def _card(prompts: PromptSet, file: str) -> str:
             *({"field": name, "meaning": meaning} for name, meaning in _FIELDS.items()),
             {"field": "options", "meaning": "name and surface forms of each answer option"},
         ],
-        "Limits": _LIMITS,
+        "Limits": "Prompts of a group share their premises or their wording, so they are not "
+        "independent: resample groups, or the units that groups share, not prompts. A subset "
+        "represents the whole data set only if prompts are weighted by `weight`. Before you "
+        "publish the file, add the license of its data to this card.",
     }
     metadata = {
         "pretty_name": prompts.system,

@@ -5,8 +5,7 @@ extracted layer, size), for the layer ids in `eagle_aux_hidden_state_layer_ids`
 (https://docs.vllm.ai/en/latest/features/speculative_decoding/extract_hidden_states/). Layer id l is
 the residual stream after l layers, before any final norm; 0 is the embedding. Layers are stored as
 the forward pass reaches them, so they are in increasing order. The files do not name their prompts:
-a file belongs to each prompt whose tokens are a prefix of its tokens. Only the configuration and
-the tokenizer of the model are loaded, never its weights.
+a file belongs to each prompt whose tokens are a prefix of its tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -128,8 +127,13 @@ def read_hidden_states(
         if own is None:
             continue
         if own in taken:
-            earlier = _read(taken[own], layers=len(keys), size=size)[1]
-            _check_same(taken[own], file, earlier[: len(own)], states[: len(own)])
+            earlier = _read(taken[own], layers=len(keys), size=size)[1][: len(own)]
+            apart = (earlier - states[: len(own)]).norm(dim=(0, 2))
+            if (apart > ROUNDING * earlier.norm(dim=(0, 2))).any():
+                raise UserError(
+                    f"{taken[own]} and {file} hold other hidden states for the same tokens; "
+                    "expected the files of one run of vLLM: empty its folder before it runs again"
+                )
         taken.setdefault(own, file)
         for prompt in waiting.pop(own, []):
             places = list(places_of(prompt, spec))
@@ -147,23 +151,7 @@ def read_hidden_states(
     return pd.DataFrame(rows)
 
 
-def _check_same(
-    first: Path,
-    second: Path,
-    states: Float32[Tensor, "token layer size"],
-    others: Float32[Tensor, "token layer size"],
-) -> None:
-    """Check that two files of the same tokens hold the same states, up to rounding."""
-    apart = (states - others).norm(dim=(0, 2)) > ROUNDING * states.norm(dim=(0, 2))
-    if apart.any():
-        raise UserError(
-            f"{first} and {second} hold other hidden states for the same tokens; expected the "
-            "files of one run of vLLM: empty its folder before it runs again"
-        )
-
-
 def _sites(model: Model, layers: Sequence[int]) -> list[tuple[str, int]]:
-    """The site and layer of each layer id of vLLM."""
     most = layer_count(model)
     whole = isinstance(layers, Sequence) and all(isinstance(layer, Integral) for layer in layers)
     if not layers or not whole or sorted(set(layers) & set(range(most + 1))) != list(layers):
@@ -189,7 +177,6 @@ def _files(folder: Path) -> Iterator[Path]:
 def _read(
     file: Path, *, layers: int, size: int
 ) -> tuple[tuple[int, ...], Float32[Tensor, "token layer size"]]:
-    """The tokens of a request and their hidden states."""
     try:
         tensors = load_file(file)
     except (SafetensorError, OSError, ValueError) as error:

@@ -66,11 +66,9 @@ _AGREEMENT = ["agreement", "low", "high", "prompts", "clusters"]
 
 
 def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
-    """The rows of the effects and of each method."""
     tables = tables_of(folder, own.model)
-    prompts, values = tables.prompts, tables.coalition_values
+    prompts, values = tables.prompts, tables.coalition_values.query("donor_kind == 'instance'")
     cluster = tables.cluster if tables.cluster in prompts else "pair_id"
-    values = values[values["donor_kind"] == "instance"]
     judged = {name for trials in own.trials for name in trials.segments}
     given = given_scores(folder, own.model, tables).values()
     scores = pd.concat([tables.segment_scores, *given])

@@ -16,15 +16,8 @@ from interp.judging.ranking import COALITIONS, MODEL, league_of
 from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared
 from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
+from interp.report.figures import style
 from interp.report.figures.points import whiskers
-from interp.report.figures.style import (
-    QUIET,
-    add_legend,
-    house_style,
-    n_of,
-    new_axes,
-    say_if_nothing_is_shown,
-)
 from interp.report.glance import WIDTH, glance, headline, n_units
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
@@ -51,13 +44,10 @@ def first_screen(
     random_weights: pd.DataFrame,
     cautions: Sequence[Caution] = (),
 ) -> Glance:
-    """Make the first screen of the page.
+    """The first screen of the page.
 
-    Args:
-        results: the results of each model.
-        metrics: their rows of `metric_table`, with a column `model`.
-        random_weights: the same for random weights; may be empty.
-        cautions: what a careful reader would object to, by severity.
+    `metrics` and `random_weights`, which may be empty, are the rows of `metric_table` of all
+    models; `cautions` are ordered by severity.
     """
     top = metrics[metrics["metric"] == ADVISING[0]]
     top = top.assign(kind=[*map(_kind, top["method"], top["score"])])
@@ -77,33 +67,28 @@ def first_screen(
         *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
     ]
-    figure = _dots(worst, len(results)) if len(worst) else None
-    return glance(question, _headlines(top, problems), told, figure=figure, cautions=cautions)
-
-
-def _dots(worst: pd.DataFrame, models: int) -> FigureItem:
     rows = worst[worst["score"].isin(["sum", CONTROL])]
-    which = " on the least favorable model" * (models > 1)
+    which = " on the least favorable model" * (len(results) > 1)
     simultaneous = ", with 95% intervals that hold simultaneously for all methods"
-    return FigureItem(
+    figure = FigureItem(
         "at_a_glance",
         "How often each method finds the segment with the largest effect",
         partial(methods_found, rows.assign(contender=labels(rows)), kinds=_KINDS),
         f"Dots: results{which}{simultaneous * bool(rows['low'].notna().any())}. "
         "Dashed: a random order. n counts clusters of prompts.",
     )
+    shown = figure if len(worst) else None
+    return glance(question, _headlines(top, problems), told, figure=shown, cautions=cautions)
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
     """Plot how often each method finds the top segment: dots with intervals, best method first.
 
-    Args:
-        table: one row per contender, with the columns contender, kind, value, low, high, chance
-            (a dashed line) and clusters.
-        kinds: the label in the legend of each kind of contender.
+    The table has one row per contender, with the columns contender, kind, value, low, high, chance
+    (a dashed line) and clusters. `kinds` are the labels of kinds of contenders in the legend.
     """
-    with house_style():
-        ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
+    with style.house_style():
+        ax = style.new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
         table = table.sort_values("value", ascending=False, kind="stable")
         places = np.arange(len(table), dtype=float)
         for index, (kind, label) in enumerate(kinds.items()):
@@ -113,20 +98,20 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
                 how = partial(whiskers, ax, rows, places[own], x="value", interval=ends)
                 how(index=index, label=label, named=["contender"])
         chance = float(table["chance"].iloc[0])
-        ax.axvline(chance, color=QUIET, linewidth=1, linestyle="--")
+        ax.axvline(chance, color=style.QUIET, linewidth=1, linestyle="--")
         ax.set_yticks(places, table["contender"])
         ax.set_ylim(len(table) - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
         ax.grid(visible=True, axis="x")
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel(f"top segment found ({n_of(table['clusters'])} clusters)")
-        say_if_nothing_is_shown(ax, table, ("low", "high"), null=chance)
-        add_legend(ax, [label for kind, label in kinds.items() if (table["kind"] == kind).any()])
+        ax.set_xlabel(f"top segment found ({style.n_of(table['clusters'])} clusters)")
+        style.say_if_nothing_is_shown(ax, table, ("low", "high"), null=chance)
+        style.add_legend(ax, [label for kind, label in kinds.items() if kind in {*table["kind"]}])
         return ax
 
 
 def _kind(method: str, score: str) -> str:
-    """A method's league or "given", "random", "control", or "" for those that know."""
+    """A method's league or "given", "random", "control", or "" for controls that know."""
     if score != CONTROL:
         return league_of(method) if declared(method) else GIVEN
     return {RANDOM: RANDOM, ORACLE: "", REVERSED: ""}.get(method, CONTROL)
@@ -215,8 +200,7 @@ def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterat
     """A warning if some scores are above chance even when the model has random weights."""
     if random_weights.empty:
         return
-    sure = worst[worst["above"] & (worst["score"] != CONTROL)]
-    key = ["method", "score"]
+    sure, key = worst[worst["above"] & (worst["score"] != CONTROL)], ["method", "score"]
     above = random_weights[random_weights["low"] > random_weights["chance"]]
     again = above.merge(sure[key], on=key).drop_duplicates(key)
     if len(again):

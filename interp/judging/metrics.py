@@ -3,8 +3,7 @@
 Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
 Others keep or remove segments one at a time, starting with the segment that has the highest score.
 If scores tie, these metrics are averaged over all orders in which scores never increase, so if all
-scores are equal, such a metric has the value that a random order has on average. Those that divide
-by v(N) - v(0) are NaN where its size is below `LEAST_EFFECT`.
+scores are equal, such a metric has the value that a random order has on average.
 """
 
 from collections.abc import Callable
@@ -96,9 +95,7 @@ def share(scores: Scores, first: int, second: int) -> ByPrompt:
 def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
     """Whether the planted segment has the larger |score|: 1 or 0, or 0.5 if the |scores| are equal.
 
-    Args:
-        shares: the second segment's share of the two segments' |scores| (`share`).
-        planted: the probability that the second segment decides; NaN if no segment was planted.
+    `shares` are from `share`; `planted` is the probability that the second segment decides, or NaN.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -115,7 +112,10 @@ def rank_correlation(
     both = ~(np.isnan(x) | np.isnan(y))
     mass = weights * both
     # Prompts with an undefined variable are sorted last, where they do not affect other ranks.
-    a, b = (_centered(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
+    ranks = (rankdata(np.where(both, part, np.inf), axis=-1) for part in (x, y))
+    a, b = (
+        own - np.nan_to_num(ratio((mass * own).sum(-1), mass.sum(-1)))[..., None] for own in ranks
+    )
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
 
@@ -133,12 +133,6 @@ def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
     sums = np.round(scores @ kept.T, 12)
     equal = np.ones(values.shape[-1])
     return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
-
-
-def _centered(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
-    """Deviations from the weighted mean."""
-    mean = ratio((mass * ranks).sum(-1), mass.sum(-1))
-    return ranks - np.nan_to_num(mean)[..., None]
 
 
 Curves = Float[np.ndarray, "prompt order kept"]
@@ -174,10 +168,17 @@ def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
 def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC = (AOPC - min) / (max - min), from 0 to 1 (Edin et al. 2024).
 
-    The minimum and the maximum are those of AOPC over all k! orders of the segments. NaN if they
-    differ by less than `LEAST_EFFECT`.
+    AOPC is the mean over j of v(N) - v(N without the first j) (Samek et al. 2017). The minimum and
+    the maximum are those over all k! orders of the segments. NaN if they differ by less than
+    `LEAST_EFFECT`.
     """
-    return _over_orders(scores, values, lambda kept, left: _naopc(left))
+
+    def normalized(_: Curves, left: Curves) -> ByOrder:
+        areas = left[..., 1:].mean(-1)
+        low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
+        return np.asarray((areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low))
+
+    return _over_orders(scores, values, normalized)
 
 
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
@@ -237,13 +238,6 @@ def _normed(effects: Curves, kept: Curves) -> Curves:
 def _area(curves: Curves) -> ByOrder:
     """The area under each curve as a function of r / k, by the trapezoidal rule."""
     return np.asarray(np.trapezoid(curves, axis=-1) / (curves.shape[-1] - 1))
-
-
-def _naopc(left: Curves) -> ByOrder:
-    """Normalized AOPC: the mean over j of v(N) - v(N without the first j) (Samek et al. 2017)."""
-    areas = left[..., 1:].mean(-1)
-    low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
-    return np.asarray((areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low))
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
@@ -309,14 +303,9 @@ def _signs(trials: Trials) -> Parts:
     return (np.where(trials.has_sign[:, None], found, np.nan),)
 
 
-def _patched(trials: Trials) -> Parts:
-    return (top_segment(trials.sizes, leave_one_out(trials.values)),)
-
-
 def _shares(trials: Trials) -> Parts:
     if trials.compared is None:
-        undefined = np.full(trials.sizes.shape[:-1], np.nan)
-        return undefined, undefined
+        return (np.full(trials.sizes.shape[:-1], np.nan),) * 2
     true = share(trials.shapley, *trials.compared)
     weak = np.abs(trials.shapley[:, trials.compared]).max(-1) < LEAST_EFFECT
     ours = share(trials.sizes, *trials.compared)
@@ -367,7 +356,10 @@ METRICS = (
     Metric(
         "morf_lerf", "MoRF minus LeRF", _values(morf_minus_lerf), _ORDERS, CORRELATION, chance=0.0
     ),
-    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, SHARE),
+    Metric(
+        "top_patched", "top segment matches patching",
+        lambda own: (top_segment(own.sizes, leave_one_out(own.values)),), _EFFECT, SHARE,
+    ),
     Metric(
         "planted", "top segment is the planted one",
         _planted, "a compared segment that was trained to decide", SHARE, chance=0.5,

@@ -37,8 +37,6 @@ _TEXT = (
     "segment decides in both."
 )
 
-_GIVEN_TEXT = " Scores of other tools are ranked with the methods that use only the model."
-
 
 class _OtherTools(InFolder):
     """Scores of other tools without their targets, which some folders have beside the method."""
@@ -51,11 +49,7 @@ class _OtherTools(InFolder):
 
 
 def report_of(folder: StudyFolder) -> Report:
-    """The report on a finished or unfinished study.
-
-    Raises:
-        UserError: there is nothing to judge yet.
-    """
+    """The report on a finished or unfinished study (UserError: there is nothing to judge yet)."""
     results = read_results(folder)
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
     paths = [own for own in scores if own.kind in (PATHS, GAP)]
@@ -75,7 +69,8 @@ def report_of(folder: StudyFolder) -> Report:
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(results))
-        + _GIVEN_TEXT * any(own.scored for own in results),
+        + " Scores of other tools are ranked with the methods that use only the model."
+        * any(own.scored for own in results),
         glance=first_screen(results, metrics, random_weights, objections),
         sections=(
             _verdict_section(results, metrics, deciding),
@@ -230,11 +225,7 @@ DISTANCES = Table(
 
 
 def distances_of(shares: pd.DataFrame) -> Estimated:
-    """Mean distances of methods' shares from the exact shares.
-
-    Args:
-        shares: rows of `shares_of` with pair_id.
-    """
+    """Mean distances of methods' shares from the exact ones: rows of `shares_of` with pair_id."""
     distance = (shares["share"] - shares["exact_share"]).abs()
     rows = shares.assign(contender=labels(shares), distance=distance)
     return Estimated(DISTANCES, rows.dropna(subset="distance"))
@@ -292,6 +283,5 @@ def _wide(own: ModelResults) -> pd.DataFrame:
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
-    """The tables of all models, stacked into one."""
     parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
     return pd.concat(parts, names=["model", None]).reset_index("model").reset_index(drop=True)

@@ -76,8 +76,8 @@ class MetricValues:
     @property
     def methods(self) -> list[int]:
         """The indices of the methods with a defined value."""
-        judged = [contender.score != CONTROL for contender in self.contenders]
-        return np.flatnonzero(np.array(judged) & np.isfinite(self.values)).tolist()
+        finite = np.flatnonzero(np.isfinite(self.values)).tolist()
+        return [place for place in finite if self.contenders[place].score != CONTROL]
 
     @property
     def known(self) -> list[int]:
@@ -86,15 +86,14 @@ class MetricValues:
 
     @property
     def void(self) -> bool:
-        """Whether the metric ranks the oracle no higher than its reverse."""
+        """Whether it ranks the oracle no higher than its reverse."""
         return self.sign * self.of(ORACLE) <= self.sign * self.of(REVERSED) + 1e-9
 
     def problem(self) -> str:
         """The reason why the metric is not used for advice; empty if it is used."""
         gains, methods = self.gains, self.known
-        oracle, reversed_, random = (
-            self.sign * self.of(name) for name in (ORACLE, REVERSED, RANDOM)
-        )
+        controls = (ORACLE, REVERSED, RANDOM)
+        oracle, reversed_, random = (self.sign * self.of(name) for name in controls)
         if not methods or not np.isfinite([oracle, random]).all():
             return f"undefined: needs {self.metric.needs}"
         if self.divisor_problem or self.void:
@@ -132,10 +131,9 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
             # Rounding may push an end of the interval past the value.
             low[tested] = np.minimum(ends[0], values[tested])
             high[tested] = np.maximum(ends[1], values[tested])
-        by_prompt = parts[0] if metric.by_prompt else None
         defined = np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0)
+        ours = metric, contenders, values, low, high, parts[0] if metric.by_prompt else None
         problem = problems.get(metric.divides, "")
-        ours = (metric, contenders, values, low, high, by_prompt)
         found.append(MetricValues(*ours, clusters, weights, defined, problem))
     return found
 
@@ -149,19 +147,17 @@ def _divisor_problems(
     tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
     rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
     mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
-    problems = {}
+    problems, told = {}, f"v(N) - v(0) is {mean.mean:.2f}"
     if tiny.any():
         problems[EACH] = (
             f"v(N) - v(0) is below a tenth of the sum of absolute effects in {tiny.sum()} of "
             f"{len(tiny)} prompts"
         )
     if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
-        problems[MEAN] = f"v(N) - v(0) is {mean.mean:.2f} on average, which is almost zero"
+        problems[MEAN] = f"{told} on average, which is almost zero"
     elif mean.low <= 0 <= mean.high:
-        problems[MEAN] = (
-            f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
-            "may be zero"
-        )
+        ends = f"[{mean.low:.2f}, {mean.high:.2f}]"
+        problems[MEAN] = f"{told} {ends} on average, which may be zero"
     return problems
 
 
@@ -240,17 +236,15 @@ def league_of(method: str) -> str:
 
 
 def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.DataFrame:
-    gains = judged.gains[places]
-    best = int(np.argmax(gains))
-    first = judged.contenders[places[best]]
-    note = _untested(judged, places)
+    gains, contenders = judged.gains[places], [judged.contenders[place] for place in places]
+    best, note = int(np.argmax(gains)), _untested(judged, places)
     tested = dict.fromkeys(("corrected", "low", "high", "p"), np.nan)
-    table = pd.DataFrame([judged.contenders[place] for place in places]).assign(
+    table = pd.DataFrame(contenders).assign(
         metric=judged.metric.name,
         league=league,
         methods=len(places),
-        best=first.method,
-        best_score=first.score,
+        best=contenders[best].method,
+        best_score=contenders[best].score,
         difference=gains[best] - gains,
         note=note,
         **(tested if note else _tested(judged, places, best)),
@@ -273,7 +267,6 @@ def _untested(judged: MetricValues, places: list[int]) -> str:
 
 
 def _tested(judged: MetricValues, places: list[int], best: int) -> dict[str, object]:
-    """The columns for methods that are compared prompt by prompt."""
     assert judged.by_prompt is not None
     gains, weights = judged.sign * judged.by_prompt[places], judged.weights
     group = _grouped(gains, judged.clusters)
@@ -305,7 +298,6 @@ def _grouped(
 def _intervals(
     metric: Metric, parts: Parts, clusters: Sequence[str], weights: Weights
 ) -> tuple[Values, Values]:
-    """The ends of simultaneous intervals for all contenders."""
     values = metric.combine(*parts, weights=weights)
     group = _grouped(np.concatenate(parts), clusters)
     least, most = metric.bounds

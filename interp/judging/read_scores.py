@@ -78,14 +78,8 @@ def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) 
 def read_scores(files: Mapping[str, TextFile], prompts: Sequence[Prompt]) -> dict[str, list[Row]]:
     """Rows of the table `segment_scores` by prompt, without a model if they are for every model.
 
-    Lines say what does not fit. `tokens` is null if a file scores segments.
-
-    Args:
-        files: the files, by the name of their scores.
-        prompts: the prompts.
-
-    Raises:
-        UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is taken.
+    Lines say what does not fit. `tokens` is null if a file scores segments. `files` are named like
+    their scores.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     taken = {*CONTROLS, "effects", *method_names()}
@@ -149,10 +143,7 @@ def _read(file: TextFile) -> tuple[list[_Score], str]:
 
 
 def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> dict[str, Prompt]:
-    """The prompt of each cell of a file; lines say which have none, and which prompts have none.
-
-    The cells are given with their places, and the name of the scores for messages.
-    """
+    """The prompt of each cell; lines say which of the cells, given with their places, have none."""
     by_id = {prompt.id: [prompt] for prompt in prompts}
     by_text: defaultdict[str, list[Prompt]] = defaultdict(list)
     for prompt in prompts:
@@ -194,19 +185,20 @@ def _summed(prompt: Prompt, scores: Sequence[_Score], by: str) -> Iterator[Row]:
     values, labels = np.array([own.score for own in scores]), np.array(segments, dtype=object)
     if by == "segment" and len(set(segments)) < len(segments):
         raise _twice(scores[-1], prompt)
-    known = rf"template|{'|'.join((SYSTEM_PROMPT, INSTRUCTION, ANSWER_PREFIX))}|shot\d+\w*"
+    known = rf"template|{SYSTEM_PROMPT}|{INSTRUCTION}|{ANSWER_PREFIX}|shot\d+\w*"
     around = [own for own in scores if own.segment not in prompt.segments]
-    strange = [own for own in around if not re.fullmatch(known, own.segment or "")]
+    strange = [own for own in around if not re.fullmatch(known, own.segment)]
     if by == "segment" and strange and not prompt.segments.keys() <= set(segments):
-        told = unknown("segment", strange[0].segment or "", prompt.segments)
+        told = unknown("segment", strange[0].segment, prompt.segments)
         raise UserError(f"{strange[0].where}: {told}")
     total = np.abs(values).sum()
     for name in [own for own in prompt.segments if own in segments]:
+        inside = values[labels == name]
         yield {
             "segment": name,
-            "tokens": None if by == "segment" else int((labels == name).sum()),
-            "score": float(values[labels == name].sum()),
-            "share": float(np.abs(values[labels == name]).sum() / total) if total else None,
+            "tokens": None if by == "segment" else len(inside),
+            "score": float(inside.sum()),
+            "share": float(np.abs(inside).sum() / total) if total else None,
             "error": "",
         }
 
@@ -253,11 +245,7 @@ def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
 
 
 def _joined(prompt: Prompt, scores: Sequence[_Score]) -> tuple[str, list[Span]]:
-    """The text of all tokens, and the span of each.
-
-    Raises:
-        UserError: it does not hold the prompt's text, or holds it twice.
-    """
+    """The text of all tokens, which must hold the prompt's text once, and the span of each."""
     core, written = prompt.text.strip(), [own.token for own in scores]
     for tokens in (written, [token.translate(_MARKS) for token in written]):
         text = "".join(tokens)

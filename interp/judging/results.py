@@ -90,11 +90,7 @@ def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
 
 
 def read_results(folder: StudyFolder) -> list[ModelResults]:
-    """Every model with effects and scores.
-
-    Raises:
-        UserError: nothing has been measured yet.
-    """
+    """Every model with effects and scores (UserError: nothing has been measured yet)."""
     folder.require(EFFECTS, SCORES)
     found = [results for model in folder.record.models for results in _of_model(folder, model)]
     if not found:
@@ -121,6 +117,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     verdicts = verdict_table(metrics, checks, differences)
     advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
     (judgement,) = (own for own in judgements if own.metric.name == advising)
+    with_effects = tables.coalition_values["prompt_id"].nunique()
     some = [name for name, count in scored.items() if 0 < count < everyone]
     parts = [_of_part(name, beside[name], checks) for name in some]
     partly, differences, verdicts = (
@@ -135,9 +132,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
         differences=differences,
         verdicts=verdicts,
         random_weights=_with_random_weights(folder, model),
-        described=described(
-            judgement, tables.cluster, tables.coalition_values["prompt_id"].nunique()
-        ),
+        described=described(judgement, tables.cluster, with_effects),
         partly=partly,
         scored=scored,
     )
@@ -157,7 +152,6 @@ def _count(trials: Sequence[Trials]) -> int:
 
 
 def _joined(tables: Tables, *scores: pd.DataFrame) -> Tables:
-    """The tables with further rows of scores."""
     return replace(tables, segment_scores=pd.concat([tables.segment_scores, *scores]))
 
 
@@ -221,5 +215,4 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
 
 def _of(run: RunFolder, table: str, model: str, prompts: pd.DataFrame) -> pd.DataFrame:
     rows = run.table(table)
-    kept = (rows["model"] == model) & rows["prompt_id"].isin(prompts["prompt_id"])
-    return rows[kept]
+    return rows[(rows["model"] == model) & rows["prompt_id"].isin(prompts["prompt_id"])]

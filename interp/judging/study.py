@@ -1,11 +1,4 @@
-"""The study of how well attribution agrees with a model's causal effects.
-
-1. `effects`: the value of every coalition of segments, from donors.
-2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
-   margin of the model's own answer, as for the effects.
-3. `given`: scores of other tools, read from files.
-4. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
-"""
+"""The study of how well attribution agrees with a model's causal effects."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -93,7 +86,6 @@ class Faithfulness(ReadsAnswers, Study):
         return {**options, "scores": files} if files else options
 
     def _files(self) -> list[tuple[str, TextFile]]:
-        """The files of scores, with their names."""
         names = [own.name or own.file.stem for own in self.scores]
         for name, own in zip(names, self.scores, strict=True):
             if not own.file.is_file() or names.count(name) > 1:
@@ -108,8 +100,15 @@ class Faithfulness(ReadsAnswers, Study):
         return source.system, f"{source.system}-mixed"
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """The stages, which measure effects and scores on the same prompts with the same donors."""
-        drawn = self._drawn(source)
+        """The stages, which measure effects and scores on the same prompts with the same donors.
+
+        The target of scores is the margin of the model's own answer, as for the effects.
+        """
+        whole = source.whole()
+        # Without clusters, pairs of a unit are dependent: take them from as many units as possible.
+        apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
+        drawn = source.drawn(apart, self.default_limit)
+        drawn.check()
         prompts = self._donated(drawn)
         options: dict[str, Any] = {"target": "margin", "answers": self.answers}
         stages = [
@@ -127,17 +126,7 @@ class Faithfulness(ReadsAnswers, Study):
             stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, **options)))
         return tuple(stages)
 
-    def _drawn(self, source: PromptSource) -> "PromptSet":
-        """The prompts that a source selects."""
-        # Without clusters, pairs of a unit are dependent: take them from as many units as possible.
-        whole = source.whole()
-        apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
-        drawn = source.drawn(apart, self.default_limit)
-        drawn.check()
-        return drawn
-
     def _donated(self, prompts: "PromptSet") -> "PromptSet":
-        """The prompts with donors for the judged segments."""
         from interp.prompts.mixing import with_donors
 
         compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))

@@ -28,11 +28,8 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
 
     They are bounds of Gaffke (2005), with half an added cluster, as in
     `interp.statistics.proportions`. In 5% of the random reweightings of the clusters, the same for
-    all methods, some value lies outside its interval (Beran 1988, J. Am. Stat. Assoc. 83).
-
-    Args:
-        sums: weighted sums over the prompts of each cluster.
-        masses: the sums of the weights.
+    all methods, some value lies outside its interval (Beran 1988, J. Am. Stat. Assoc. 83). `sums`
+    are weighted sums over the prompts of each cluster, and `masses` the sums of the weights.
     """
     chance = np.random.default_rng(0)
     weights = chance.standard_exponential((DRAWS, sums.shape[1]))

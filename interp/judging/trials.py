@@ -132,7 +132,7 @@ def trials_of(tables: Tables) -> list[Trials]:
     values = tables.coalition_values
     values = values[values["donor_kind"] == "instance"]
     found = (
-        _of_segments(tables, tuple(segments), rows, scores)
+        _of_segments(tables, list(segments), rows, scores)
         for segments, rows in values.groupby(values["segments"].map(tuple), sort=False)
     )
     return [trials for trials in found if trials is not None]
@@ -152,13 +152,10 @@ def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]
 
 
 def _of_segments(
-    tables: Tables,
-    segments: tuple[str, ...],
-    rows: pd.DataFrame,
-    scores: dict[Contender, pd.DataFrame],
+    tables: Tables, names: list[str], rows: pd.DataFrame, scores: dict[Contender, pd.DataFrame]
 ) -> Trials | None:
     """The prompts whose donors replace these segments; None if no prompt is complete."""
-    ids, names = rows["prompt_id"].unique(), list(segments)
+    ids = rows["prompt_id"].unique()
     stacked = np.stack([own.reindex(ids, columns=names).to_numpy(float) for own in scores.values()])
     whole = np.isfinite(stacked).all(axis=(0, 2))
     kept = ids[whole].tolist()
@@ -166,14 +163,14 @@ def _of_segments(
         return None
     contenders = (*scores, *(Contender(name, CONTROL) for name in CONTROLS))
     prompts = tables.prompts.set_index("prompt_id").loc[kept]
-    starts = prompts[[f"{name}_start" for name in segments]].to_numpy(float)
+    starts = prompts[[f"{name}_start" for name in names]].to_numpy(float)
     counts = tables.segment_scores.drop_duplicates(["prompt_id", "segment"])
     counts = counts.pivot(index="prompt_id", columns="segment", values="tokens")
     games = rows.sort_values("coalition").groupby("prompt_id", sort=False)["values"]
     values = {id_: np.stack(list(game)).mean(1) for id_, game in games}
     planted = pd.Series(dtype=float) if tables.planted is None else tables.planted
     return Trials(
-        segments=segments,
+        segments=tuple(names),
         prompt_ids=tuple(kept),
         contenders=contenders,
         has_sign=np.array([_has_sign(contender, scores) for contender in contenders]),

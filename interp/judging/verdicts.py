@@ -27,13 +27,8 @@ def verdict_table(
     Columns are metric, title, league, method, score, value, corrected (only for the best of the
     league: its value, corrected for selection), low, high, chance, prompts, clusters, p (for the
     hypothesis that no method of the league is better), may_be_best (missing if not tested) and
-    verdict. The verdict is
-    `trust` if the interval lies above chance and the method may be the best; `weaker` if it lies
-    above chance but the method is worse than the best; `refuted` if the method is worse than the
-    best and not shown to be above chance; `undecided` if it is shown neither to be above chance nor
-    to be worse than the best; and `not tested` if there is no interval, as with too few clusters.
-    Verdicts hold simultaneously for all methods of the model. There are no rows if no metric can be
-    used.
+    verdict, which the page explains (`interp.judging.page`) and which holds simultaneously for all
+    methods of the model. There are no rows if no metric can be used.
     """
     titles = checks[checks["used"]].set_index("metric")["title"]
     name = next((name for name in ADVISING if name in titles), None)
@@ -61,12 +56,8 @@ def verdict_table(
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
     """For each contender, the row with its lowest value over models; the highest of these first.
 
-    Args:
-        metrics: rows of `metric_table` with their model. A contender is omitted unless it has a
-            value on every model on which some method has one.
-
-    Returns:
-        The rows, with above: whether the contender is above chance on every model.
+    They are rows of `metric_table` with their model and above: whether the contender is above
+    chance on every model. One without a value on a model on which some method has one is omitted.
     """
     known = metrics.dropna(subset=["value"]).reset_index(drop=True)
     models = known.loc[known["score"] != CONTROL, "model"].unique()
@@ -80,8 +71,7 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def labels(rows: pd.DataFrame) -> Sequence[str]:
     """The contenders' names in tables and figures, such as "attention (mean token)"."""
-    pairs = zip(rows["method"], rows["score"], strict=True)
-    return [f"{method} (mean token)" if score == "mean" else str(method) for method, score in pairs]
+    return [*rows["method"].where(rows["score"] != "mean", rows["method"] + " (mean token)")]
 
 
 def with_intervals(rows: pd.DataFrame, value: str = "value") -> list[str]:

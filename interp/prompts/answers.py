@@ -1,9 +1,6 @@
 """Kinds of answers that prompts require: a choice, a class, free text or a completion.
 
-Each kind of answer defines four things: the strings or classes that count as answers (`options`),
-whether the model's next prediction determines the answer (`scored_by_next_token`), how generated
-text is judged (`judge`), and the data on which results depend (`record`). Values that would lead to
-wrong measurements raise a UserError when an answer is created.
+Values that would lead to wrong measurements raise a UserError when an answer is created.
 """
 
 import re
@@ -83,19 +80,14 @@ class Choice:
 
     @classmethod
     def between(cls, positive: AnswerOption, negative: AnswerOption, *, gold: bool) -> "Choice":
-        """A choice between two answers, such as Yes and No; the first is the positive one.
+        """A choice between two answers, such as Yes, which accepts the question, and No.
 
-        Args:
-            positive: the answer that accepts the question.
-            negative: the answer that rejects the question.
-            gold: whether the positive answer is correct.
+        `gold` is whether the positive answer, which is the first one, is correct.
         """
         # The string "No" is truthy, so it would make Yes the correct answer.
         if gold is not True and gold is not False:
-            raise UserError(
-                f"gold is {described(gold)}; expected True if the positive option is correct, "
-                "or False"
-            )
+            right = "expected True if the positive option is correct, or False"
+            raise UserError(f"gold is {described(gold)}; {right}")
         _check_options((positive, negative))
         names = (positive.name, negative.name)
         return cls((positive, negative), gold=names[not gold], contrast=names)
@@ -111,33 +103,25 @@ class Choice:
             )
         _check_gold(self.gold, names)
         pair = self.contrast
-        if pair is not None and (
-            not isinstance(pair, tuple) or len(set(pair)) != 2 or not set(pair) <= set(names)
-        ):
+        named = isinstance(pair, tuple) and len(set(pair)) == 2 and set(pair) <= set(names)
+        if pair is not None and not named:
             raise UserError(
                 f"the contrast is {described(pair)}; expected a tuple of two of the options "
                 f"{', '.join(names)}"
             )
 
     def judge(self, text: str) -> Judgement:
-        """The option with a form that begins the text, in whole words; the longest form wins.
+        """The option that begins the text, or the answer that it marks, in whole words.
 
-        Case matters; quotation marks, brackets and markup before the form are skipped. A text with
-        a sign, a denial or another option beside the form has no answer (`option_at_start`).
-
+        `option_at_start` says what has no answer; two options have none either (`marked_answer`).
         If forms of two options begin with the same word, so that they are told apart as whole texts
         alone, a text that begins with none of them may also name a single one
         (`only_option_named`): "Anna lives in New Jersey."
-
-        An answer that the text marks (`marked_answer`) is read too, and alone if the text begins
-        with no option; two options have no answer.
         """
         names = {form: option.name for option in self.options for form in option.forms}
         read = dict.fromkeys((text, marked_answer(text)))
         found = {option_at_start(own, names) for own in read} - {None}
-        firsts = [{word for form in o.forms for word in form.split()[:1]} for o in self.options]
-        if not found and len(frozenset().union(*firsts)) < sum(map(len, firsts)):
-            # Forms of two options begin with the same word.
+        if not found and begin_alike(self.options):
             found = {only_option_named(own, names) for own in read} - {None}
         return _judged((len(found) == 1 and found.pop()) or Unanswered.UNPARSED, (self.gold,))
 
@@ -284,6 +268,12 @@ def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
     if isinstance(found, Unanswered):
         return Judgement(found.value, "", correct=False)
     return Judgement("answered", found, correct=found in correct)
+
+
+def begin_alike(options: Iterable[AnswerOption]) -> bool:
+    """Whether forms of two options begin with the same word."""
+    firsts = [{word for form in own.forms for word in form.split()[:1]} for own in options]
+    return len(frozenset().union(*firsts)) < sum(map(len, firsts))
 
 
 def _check_options(options: object) -> None:

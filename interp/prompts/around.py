@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from interp.errors import UserError, described, shortened
 from interp.prompts.answers import Choice, Label
 from interp.prompts.plain_text import gap
-from interp.prompts.prompt import INSTRUCTION, Demonstration, Prompt
+from interp.prompts.prompt import ANSWER_PREFIX, INSTRUCTION, SYSTEM_PROMPT, Demonstration, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.shots import Draw
 from interp.prompts.systems import dependence_factor
@@ -52,26 +52,15 @@ def with_messages(
     for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
-    if pool is None:
-        shown = replace(prompt_set, numbers=prompt_set.drawn_from or prompt_set.numbers)
-    else:
-        shown = PromptSet.of(pool)
+    whole = replace(prompt_set, numbers=prompt_set.drawn_from or prompt_set.numbers)
+    shown = whole if pool is None else PromptSet.of(pool)
     apart = cluster or dependence_factor(prompt_set.system)
-    around = _Around(
-        prompt_set,
-        system_prompt,
-        instruction,
-        answer_prefix,
-        Draw(shots, shots_seed, prompt_set, shown, apart) if shots else None,
-    )
-    drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
-    texts = {
-        "system_prompt": system_prompt,
-        "instruction": instruction,
-        "answer_prefix": answer_prefix,
-    }
-    given = drawn | {name: text for name, text in texts.items() if text is not None}
-    about = {name: str(what) for name, what in given.items()}
+    draw = Draw(shots, shots_seed, prompt_set, shown, apart) if shots else None
+    around = _Around(prompt_set, system_prompt, instruction, answer_prefix, draw)
+    about = {"shots": str(shots), "shots_seed": str(shots_seed)} if shots else {}
+    for name in (SYSTEM_PROMPT, INSTRUCTION, ANSWER_PREFIX):
+        if (text := getattr(around, name)) is not None:
+            about[name] = text
     for number in prompt_set.numbers[:1]:
         around.built(number)  # report at once what cannot be written
     return replace(prompt_set, build=around.built, description={**prompt_set.description, **about})
@@ -86,7 +75,7 @@ class _Around:
     draw: Draw | None
 
     def built(self, number: int) -> Prompt:
-        """The prompt with this number."""
+        """A prompt with what is around it."""
         prompt = self.prompts.build(number)
         own = prompt.messages
         for name, text, had in (
@@ -106,8 +95,12 @@ class _Around:
                     f"prompt {shortened(prompt.id, 60)!r} has demonstrations of its own; omit the "
                     "shots"
                 )
-            shown = tuple(self._demonstration(one, prefix) for one in self.draw.of(prompt))
-            messages = replace(messages, demonstrations=shown)
+            begun = prefix + gap(prefix)
+            shown = (
+                Demonstration(self._instructed(one).text, begun + _correct(one), one.id)
+                for one in self.draw.of(prompt)
+            )
+            messages = replace(messages, demonstrations=tuple(shown))
         return replace(self._instructed(prompt), messages=messages)
 
     def _instructed(self, prompt: Prompt) -> Prompt:
@@ -126,10 +119,6 @@ class _Around:
             segments=own | _shifted(prompt.segments, shift),
             roles=_shifted(prompt.roles, shift),
         )
-
-    def _demonstration(self, other: Prompt, prefix: str) -> Demonstration:
-        answer = prefix + gap(prefix) + _correct(other)
-        return Demonstration(self._instructed(other).text, answer, other.id)
 
 
 def _shifted(spans: Mapping[str, Span], shift: int) -> dict[str, Span]:

@@ -1,8 +1,5 @@
 """Finds the option that a generated text gives, unless its surroundings change its meaning.
 
-The option begins the text. Only texts for options that begin with the same word, such as "New York"
-and "New Jersey", may name it elsewhere (`only_option_named`).
-
 Only quotation marks, opening brackets, markup and list marks may stand before the option. A sign of
 negation, the rest of a word, number or formula, a denial, or another option joined to it stand for
 another answer than the option alone, so such a text has no answer; nor has one that later takes the
@@ -11,7 +8,7 @@ option back (`later_verdicts`).
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
@@ -119,31 +116,24 @@ def only_option_named(text: str, names: Mapping[str, str]) -> str | None:
     """The only option that a text names anywhere, in whole words; None if it names none or several.
 
     It is also None if the text, apart from the option, denies, doubts, supposes, reports or asks
-    anything (`_CHANGED`), since readers would then have to decide what it means.
-
-    Args:
-        text: the generated text; case matters, but invisible characters do not.
-        names: the option of each form.
+    anything (`_CHANGED`), since readers would then have to decide what it means. Arguments are as
+    for `option_at_start`.
     """
     text = _visible(text)
     forms = {_spaced(form): name for form, name in names.items()}
-    named = _anywhere(tuple(forms))
+    named = re.compile(rf"(?<!\w)(?<!\w[{_HYPHEN}'’])(?:{_any_of(forms)})(?!\w)")
     found = [(_spaced(one[0]), text[one.end() :]) for one in named.finditer(text)]
     if len({forms[form] for form, _ in found}) != 1 or _CHANGED.search(named.sub(" ", text)):
         return None
-    if any(
-        _goes_on(form, rest) or _is_changed(form, rest.lstrip(_CLOSING)) for form, rest in found
-    ):
-        return None
+    for form, rest in found:
+        if _goes_on(form, rest) or _is_changed(form, rest.lstrip(_CLOSING)):
+            return None
     return forms[found[0][0]]
 
 
-@lru_cache(maxsize=4096)
-def _anywhere(forms: tuple[str, ...]) -> re.Pattern[str]:
-    one = "|".join(
-        r"\s+".join(map(re.escape, form.split())) for form in sorted(forms, key=len, reverse=True)
-    )
-    return re.compile(rf"(?<!\w)(?<!\w[{_HYPHEN}'’])(?:{one})(?!\w)")
+def _any_of(forms: Iterable[str]) -> str:
+    longest_first = sorted(forms, key=len, reverse=True)
+    return "|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first)
 
 
 def _visible(text: str) -> str:
@@ -159,8 +149,7 @@ def _spaced(form: str) -> str:
 @lru_cache(maxsize=4096)
 def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a beginning, and of another form that is joined to it or listed after it."""
-    longest_first = sorted(forms, key=len, reverse=True)
-    one = "|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first)
+    one = _any_of(forms)
     form = rf"(?x:{_BEFORE})(?P<form>{one})"
     apart = r"(?![^\W_])"
     joined = rf"(?:{_JOINED}|(?={_LISTED}(?x:{_BEFORE})(?:{one}){apart}{_LIST_ENDS}){_LISTED})"

@@ -19,8 +19,6 @@ _ASKING = re.compile(r"(?:instruction|question|query|conclusion|statement|hypoth
 _TELLING = re.compile(r"(?:premise|fact|rule|context|evidence)s?\d*")
 """Names of segments that are premises wherever they stand."""
 
-Kind = Literal["content-free", "without", "swapped"]
-
 CONTENT_FREE: tuple[str, ...] = ("N/A", "", "[MASK]")
 """Texts without content (Zhao et al. 2021, Calibrate Before Use, Section 5)."""
 
@@ -32,7 +30,7 @@ _BETWEEN = r"""\s*["'”’)]*\s*(?:[,;/|]|\b(?:or|and|oder|und|ou|et|o|y|e)\b|\
 class Change:
     """One change of a prompt, and the changed prompt, which has no segments."""
 
-    kind: Kind
+    kind: Literal["content-free", "without", "swapped"]
     what: str
     """The text in place of the content, the segment that is left out, or nothing."""
     prompt: Prompt
@@ -105,12 +103,9 @@ def swapped_options(prompt: Prompt) -> Iterator[Change]:
         order = iter(reversed(found))
         return re.sub(one, lambda _: next(order), match[0])
 
-    def reversed_lists(text: str) -> str:
-        return listed.sub(reverse, text) if count > 1 else text
-
-    text = reversed_lists(prompt.text)
-    if text != prompt.text:
-        yield Change("swapped", "", _bare(prompt, text, reversed_lists))
+    of_lists = partial(listed.sub, reverse)
+    if count > 1 and (text := of_lists(prompt.text)) != prompt.text:
+        yield Change("swapped", "", _bare(prompt, text, of_lists))
 
 
 def _without(prompt: Prompt, names: list[str]) -> str:

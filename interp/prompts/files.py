@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from interp.errors import UserError, kind_of, shortened
 from interp.files import check_fits, write_whole, writing
-from interp.prompts.columns import Cells, Columns
-from interp.prompts.sheets import read_csv, read_workbook
+from interp.prompts.sheets import Cells, Columns, read_csv, read_workbook
 
 if TYPE_CHECKING:
     import pandas as pd
 
 S = TypeVar("S")
 T = TypeVar("T")
+
 
 SHOWN = 3
 """Number of invalid rows that a message quotes; it also states how many there are."""
@@ -77,13 +77,16 @@ def parse_each(items: Iterable[tuple[str, S]], parse: Callable[[S], T]) -> list[
             parsed.append(parse(item))
         except UserError as error:
             wrong.append(f"{where}: {error}")
+    refuse(wrong, f"{len(wrong):,} invalid rows, starting with:")
+    return parsed
+
+
+def refuse(wrong: Sequence[str], head: str) -> None:
+    """Raise a UserError with the first few lines, under a head if there are several."""
     if len(wrong) > 1:
-        raise UserError(
-            "\n  ".join([f"{len(wrong):,} invalid rows, starting with:", *wrong[:SHOWN]])
-        )
+        raise UserError("\n  ".join([head, *wrong[:SHOWN]]))
     if wrong:
         raise UserError(wrong[0])
-    return parsed
 
 
 def read_json(text: str) -> Any:
@@ -212,11 +215,7 @@ def _read(file: Path, columns: Columns) -> Iterator[Row]:
 
 
 def check_cell(name: str, value: object) -> None:
-    """Reject a value that is not text, a number, true, false or nothing.
-
-    Raises:
-        UserError: the value is of another type, such as a list or a date.
-    """
+    """Raise a UserError for a list, a date or another value but text, number, boolean and None."""
     if not isinstance(value, str | int | float | None):
         joined = ""
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
@@ -266,18 +265,14 @@ def _json(place: str, text: str) -> object:
         raise ValueError(f"{place} is not JSON: {at}") from error
 
 
-def _records(
-    records: Sequence[tuple[str, object]], columns: Columns
-) -> Iterator[tuple[str, Cells]]:
+def _records(records: Sequence[tuple[str, Any]], columns: Columns) -> Iterator[tuple[str, Cells]]:
     """The rows of a list of objects; a missing column is empty."""
-    objects: list[tuple[str, Cells]] = []
     for place, record in records:
         if not isinstance(record, dict):
             raise ValueError(f"{place} is {_quoted(record)}; expected an object of columns")
-        objects.append((place, record))
-    if objects:
-        found = columns.of(list(dict.fromkeys(name for _, cells in objects for name in cells)))
-    for place, cells in objects:
+    names = dict.fromkeys(name for _, cells in records for name in cells)
+    found = columns.of(list(names)) if records else []
+    for place, cells in records:
         yield place, {column: cells.get(column) for column in found}
 
 
@@ -320,13 +315,9 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 
 
 def as_written(column: list[Any], kind: object) -> list[Any]:
-    """A column whose floats of 16 or 32 bits are the numbers that were written.
+    """A column whose floats of 16 or 32 bits are as written: 1.1, and not 1.100000023841858.
 
-    1.1 is not 1.100000023841858.
-
-    Args:
-        column: its cells, as Python's own types or NumPy's.
-        kind: the dtype from which Python's own floats were made.
+    `kind` is the dtype from which those of its cells that are Python's own floats were made.
     """
     import numpy as np
 

@@ -1,13 +1,13 @@
 """Prompts with donors, and prompts in which segments are replaced with those of donors."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import cast
 
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
-from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, placed
+from interp.prompts.prompt import Donor, DonorKind, Prompt, placed
 from interp.prompts.prompt_set import Prompts, PromptSet
 from interp.prompts.thought import Span
 
@@ -43,58 +43,43 @@ def with_donors(prompts: Prompts, *, count: int, segments: Sequence[str] | None 
     def built(number: int) -> Prompt:
         prompt = build(number)
         if source is not None:
-            other = others.get(number)
-            donors = _donors(prompt, source, number, count, None if other is None else build(other))
+            donors = tuple(islice(source(number), count))
+            if donors and number in others:
+                donors = *donors, _counterpart(build(others[number]), donors[0].segments)
             prompt = replace(prompt, donors=donors)
         return _narrowed(prompt, segments)
 
-    given = replace(prompts, build=built)
     for number in prompts.numbers[:1]:
         built(number)  # report a wrong segment at once
-    return cast("Prompts", given)
+    return cast("Prompts", replace(prompts, build=built))
 
 
-def _donors(
-    prompt: Prompt, source: DonorSource, number: int, count: int, counterpart: Prompt | None
-) -> tuple[Donor, ...]:
-    donors = tuple(islice(source(number), count))
-    if counterpart is None or not donors:
-        return donors
-    texts = {name: counterpart.segment_text(name) for name in donors[0].segments}
-    roles = {name: _roles_in(counterpart, name) for name in texts}
-    return (*donors, Donor(counterpart.id, "counterpart", texts, roles))
-
-
-def _roles_in(prompt: Prompt, segment: str) -> dict[str, Span]:
-    first, last = prompt.segments[segment]
-    return {
-        role: (start - first, end - first)
-        for role, (start, end) in prompt.roles.items()
-        if first <= start and end <= last
-    }
+def _counterpart(prompt: Prompt, segments: Iterable[str]) -> Donor:
+    texts = {name: prompt.segment_text(name) for name in segments}
+    roles: dict[str, dict[str, Span]] = {name: {} for name in texts}
+    for name, inside in roles.items():
+        first, last = prompt.segments[name]
+        for role, (start, end) in prompt.roles.items():
+            if first <= start and end <= last:
+                inside[role] = (start - first, end - first)
+    return Donor(prompt.id, "counterpart", texts, roles)
 
 
 def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
     if segments is None or not prompt.donors:
         return prompt
     known = prompt.donors[0].segments
-    absent = [name for name in segments if name not in known]
-    if absent:
+    if absent := [name for name in segments if name not in known]:
         raise UserError(
             f"the donors of prompt {prompt.id} have no segment {absent[0]!r}; they have "
             f"{', '.join(known)}"
         )
-    return replace(
-        prompt,
-        donors=tuple(
-            replace(
-                donor,
-                segments={name: donor.segments[name] for name in segments},
-                roles={name: donor.roles[name] for name in segments if name in donor.roles},
-            )
-            for donor in prompt.donors
-        ),
-    )
+    donors = []
+    for donor in prompt.donors:
+        texts = {name: donor.segments[name] for name in segments}
+        roles = {name: donor.roles[name] for name in segments if name in donor.roles}
+        donors.append(replace(donor, segments=texts, roles=roles))
+    return replace(prompt, donors=tuple(donors))
 
 
 def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
@@ -114,19 +99,14 @@ def donors_of(prompt: Prompt, kind: DonorKind) -> tuple[Donor, ...]:
 def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt:
     """The prompt with the donor's segments in place of its own, except segments in `kept`.
 
-    The sentences of the prompt's thought are segments too.
-
-    Replaced segments have the donor's roles; all other spans are shifted accordingly.
-
-    Raises:
-        UserError: the prompt lacks a segment of the donor, or segments overlap.
+    The sentences of the prompt's thought are segments too. Replaced segments, which must not
+    overlap, have the donor's roles; all other spans are shifted accordingly.
     """
     others = {
         name: text
         for name, text in donor.segments.items()
         if name not in kept and prompt.segment_text(name) != text
     }
-    thought = prompt.thought and prompt.thought.exchanged(others)
     texts = {prompt.segments[n]: text for n, text in others.items() if n in prompt.segments}
     replaced = sorted(texts)
     if any(later[0] < earlier[1] for earlier, later in pairwise(replaced)):
@@ -156,7 +136,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         segments=segments,
         roles={**_moved(kept_roles, longer), **placed(segments, given)},
         donors=(),
-        thought=thought,
+        thought=prompt.thought and prompt.thought.exchanged(others),
     )
 
 

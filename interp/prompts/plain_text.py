@@ -5,12 +5,9 @@ from collections.abc import Iterable
 
 
 def paragraphs(turns: Iterable[tuple[str, str]]) -> list[str]:
-    """What models without a chat template read for each turn before a prompt.
+    """What models without a chat template read for each turn (role, content) before a prompt.
 
     The system message is a paragraph, and so is each question with its answer.
-
-    Args:
-        turns: role (system, user or assistant) and content of each.
     """
     return [said + (gap(said) if role == "user" else "\n\n") for role, said in turns]
 

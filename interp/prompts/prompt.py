@@ -122,11 +122,8 @@ class Messages:
         """The span of each segment before the prompt: system_prompt, shot1, shot2 ...
 
         A demonstration reaches from its question to the end of its answer, and contains what the
-        chat template writes between the two.
-
-        Args:
-            turns: the span of each turn before the prompt, beginning with the system message, of
-                this prompt or for all prompts, if there is one.
+        chat template writes between the two. `turns` are the spans of all turns before the prompt,
+        beginning with the system message, of this prompt or for all prompts, if there is one.
         """
         shown = list(turns[len(turns) - 2 * len(self.demonstrations) :])
         system = turns[: len(turns) - len(shown)]
@@ -176,27 +173,19 @@ class Prompt:
             raise self._wrong(
                 "answer", self.answer, "a Choice, a Label, a FreeText or a Completion"
             )
-        for name, text in (
-            ("id", self.id),
-            ("text", self.text),
-            ("pair_id", self.pair_id),
-            ("side", self.side),
-        ):
+        for name in ("id", "text", "pair_id", "side"):
+            text = getattr(self, name)
             if not isinstance(text, str) or not text:
                 raise self._wrong(name, text, "a non-empty string")
         if not isinstance(self.messages, Messages):
             raise self._wrong("messages", self.messages, "Messages(...)")
-        if not isinstance(self.factors, Mapping) or not _are_texts(
-            chain(self.factors, self.factors.values())
-        ):
-            raise self._wrong("factors", self.factors, "texts by names that are texts")
+        factors = self.factors
+        if not isinstance(factors, Mapping) or not _are_texts(chain(factors, factors.values())):
+            raise self._wrong("factors", factors, "texts by names that are texts")
         for name, spans in (("segments", self.segments), ("roles", self.roles)):
             if not _are_within(spans, len(self.text)):
-                raise self._wrong(
-                    name,
-                    spans,
-                    f"spans (start, end) by name within a text of {len(self.text)} characters",
-                )
+                place = f"within a text of {len(self.text)} characters"
+                raise self._wrong(name, spans, f"spans (start, end) by name {place}")
         # A reply that completes a fact may repeat the sentence, as those of examples do.
         if self.messages.answer_prefix and not isinstance(self.answer, Completion):
             self._check_prefix(self.messages.answer_prefix)
@@ -212,7 +201,7 @@ class Prompt:
         return f"Prompt({shortened(self.id, 60)!r}, {shortened(self.text)!r}{given})"
 
     def _check_prefix(self, prefix: str) -> None:
-        """Reject a prefix that would repeat the end of the text, whatever the white space."""
+        """Reject a prefix that would repeat the end of the text."""
         last = self.text.rstrip().rpartition("\n")[2]
         line, begun = ("".join(text.split()).casefold() for text in (last, prefix))
         if line.endswith(begun) or (line.endswith(":") and begun.startswith(line)):
@@ -234,19 +223,14 @@ class Prompt:
         return self.text, self.thought
 
     def segment_text(self, name: str) -> str:
-        """The characters of a segment, or of a sentence of the thought.
-
-        Raises:
-            UserError: the prompt has no segment of this name.
-        """
+        """The characters of a segment, or of a sentence of the thought; else a UserError."""
         sentences = {} if self.thought is None else self.thought.segments
         if self.thought is not None and name in sentences:
             return self.thought.sentence(name)
         if name not in self.segments:
             known = ", ".join([*self.segments, *sentences])
             raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")
-        start, end = self.segments[name]
-        return self.text[start:end]
+        return self.text[slice(*self.segments[name])]
 
 
 def _are_texts(values: Iterable[object]) -> bool:

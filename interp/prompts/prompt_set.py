@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -184,13 +183,7 @@ class PromptSet(Sequence[Prompt]):
         return digest.hexdigest(), frozenset(modules), columns
 
     def check(self) -> None:
-        """Check that ids and columns are unique, and that every group has each side once.
-
-        A group may lack sides if incomplete groups are allowed.
-
-        Raises:
-            UserError: as `check_names`; or a group lacks or repeats a side or has an unknown side.
-        """
+        """Check names, and that a group has each side once or, if not whole, at most once."""
         self.check_names()
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
@@ -204,11 +197,7 @@ class PromptSet(Sequence[Prompt]):
                 )
 
     def check_names(self) -> None:
-        """Check that ids and columns are unique.
-
-        Raises:
-            UserError: an id occurs twice, or a side or factor has the name of another column.
-        """
+        """Raise a UserError if an id occurs twice, or a side or factor is named like a column."""
         if taken := _OF_SIDES.intersection(self.sides):
             raise UserError(
                 f"a side is named {min(taken)!r}, as a column of the tables about pairs is; rename "
@@ -288,22 +277,21 @@ class PromptSet(Sequence[Prompt]):
     @cached_property
     def _design(self) -> "Design":
         # It imports numpy, which commands that draw nothing do not wait for.
-        from interp.prompts.design import Design, Parts
+        from interp.prompts.design import Design
 
-        cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
-        cell_of, group_of, unit_of = array("l"), array("l"), array("l")
+        cells, cell_of = dict[Combination, int](), list[int]()
+        groups, units = dict[str, list[int]](), dict[Combination, list[int]]()
         clusters: list[Combination] = []
-        for pair_id, factors in self.outlines():
+        for place, (pair_id, factors) in enumerate(self.outlines()):
             cell_of.append(cells.setdefault(_values(factors, self.strata), len(cells)))
-            group_of.append(groups.setdefault(pair_id, len(groups)))
-            if len(groups) == len(unit_of):
-                continue
-            unit = _values(factors, self.unit) or (pair_id,)
-            unit_of.append(units.setdefault(unit, len(units)))
-            if len(units) > len(clusters):
-                clusters.append(_values(factors, self.clusters) or unit)
-        parts = Parts.of(group_of), Parts.of(unit_of)
-        return Design(list(cells), cell_of, *parts, clusters, self.turns)
+            if pair_id not in groups:
+                unit = _values(factors, self.unit) or (pair_id,)
+                if unit not in units:
+                    clusters.append(_values(factors, self.clusters) or unit)
+                units.setdefault(unit, []).append(len(groups))
+            groups.setdefault(pair_id, []).append(place)
+        parts = [*groups.values()], [*units.values()]
+        return Design([*cells], cell_of, *parts, clusters, self.turns)
 
     def outlines(self) -> Iterator[Outline]:
         """The outline of each prompt, in order."""
@@ -313,9 +301,7 @@ class PromptSet(Sequence[Prompt]):
 
     def groups(self) -> Iterator[list[int]]:
         """The numbers of the prompts of each pair or group."""
-        design = self._design
-        for group in range(len(design.groups)):
-            yield [self.numbers[place] for place in design.groups[group]]
+        return ([self.numbers[place] for place in group] for group in self._design.groups)
 
     def to_frame(self) -> "pd.DataFrame":
         """The prompts table (`interp.tables`)."""
@@ -329,11 +315,7 @@ class PromptSet(Sequence[Prompt]):
 
 
 def check_kinds(prompts: Any) -> Sequence[Prompt]:
-    """The given value if it is a sequence of prompts.
-
-    Raises:
-        UserError: it is something else; the message says how to make prompts of it.
-    """
+    """The given value if it is a sequence of prompts; else a UserError says how to make one."""
     if isinstance(prompts, str) or not isinstance(prompts, Sequence):
         raise UserError(
             f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
@@ -392,10 +374,8 @@ def on_sides(prompts: Prompts, sides: Sequence[str]) -> Prompts:
     known = [prompt.side for prompt in prompts]
     for side in sides:
         if side not in known:
-            raise UserError(
-                f"no prompt belongs to the side {side!r}; the sides are "
-                f"{', '.join(dict.fromkeys(known))}"
-            )
+            listed = ", ".join(dict.fromkeys(known))
+            raise UserError(f"no prompt belongs to the side {side!r}; the sides are {listed}")
     kept = [place for place, side in enumerate(known) if side in sides]
     return at_places(prompts, kept, sides=tuple(sides))
 
@@ -411,9 +391,7 @@ def at_places(prompts: Prompts, places: Sequence[int], **changes: Any) -> Prompt
 def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
     """What to know before measuring: texts that count several times, and pairs of one prompt.
 
-    Args:
-        prompts: the prompts.
-        unit: the factor whose values are taken for independent; None for pairs.
+    `unit` is the factor whose values are taken for independent; None for pairs.
     """
     units: defaultdict[str, set[str]] = defaultdict(set)
     pairs: defaultdict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Read tables with a header row: CSV and TSV files, and Excel workbooks."""
+"""Read tables with a header row (CSV and TSV files, Excel workbooks), and check its names."""
 
 import csv
 import re
@@ -6,17 +6,16 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from xml.parsers import expat
 from zipfile import ZipFile, is_zipfile
 
 from interp.console import counted, echo
-from interp.errors import UserError, one_line
-from interp.prompts.columns import Cells, Columns
+from interp.errors import UserError, one_line, shortened
+from interp.lookalikes import lookalike
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -33,13 +32,62 @@ MOST_UNPACKED = 2**26
 Line = tuple[str, Sequence[object]]
 """The place of a row, such as "line 3", and its cells."""
 
+Cells = Mapping[str, object]
+"""Value of each column: text, number, boolean or None."""
+
+
+class LackingColumnsError(ValueError):
+    """A file lacks columns that it must have."""
+
+
+class Columns(NamedTuple):
+    """The columns to read from each file; for the fields, see `interp.prompts.files.read_rows`."""
+
+    required: Sequence[str]
+    optional: Sequence[str]
+    unnamed: Sequence[str]
+    others: bool
+    nested: bool
+
+    def of(self, found: Sequence[str]) -> list[str]:
+        """The columns to read from a file that has these, each once (or else a ValueError)."""
+        counts = Counter(found)
+        read = dict.fromkeys([*self.required, *(name for name in self.optional if name in counts)])
+        if missing := [name for name in read if name not in counts]:
+            raise LackingColumnsError(
+                f"it lacks the columns {', '.join(missing)}; it has "
+                f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
+            )
+        chosen = counts if self.others else read
+        check_unique({name: counts[name] for name in chosen})
+        return list(chosen)
+
+
+def check_unique(counts: Mapping[str, int]) -> None:
+    """Raise a ValueError if a column occurs more than once."""
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise ValueError(
+            f"it has the column {shortened(repeated[0], 60)} twice; expected unique names"
+        )
+
+
+def _why_lacking(found: Sequence[str], missing: Iterable[str]) -> str:
+    """A hint about why columns are missing, if the existing names suggest one."""
+    wanted = set(missing)
+    if len(found) == 1 and "|" in found[0]:
+        return ". Its cells seem to be separated by another character; expected commas"
+    if wanted <= {name.strip() for name in found}:
+        return ". Some names have spaces around them; remove the spaces"
+    if wanted <= {name.lower() for name in found}:
+        return ". Write the names in lower case"
+    for name in found:
+        if alike := lookalike(name, wanted):
+            return f". Rename {shortened(name, 60)!r}: {alike}"
+    return ""
+
 
 def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
-    """The rows of a CSV or TSV file, each with its line.
-
-    Raises:
-        ValueError: a column is missing, or a row does not fit the header.
-    """
+    """The rows of a CSV or TSV file, each with its line."""
     usual = "\t" if file.suffix.lower() == ".tsv" else ","
     with file.open(encoding="utf-8-sig", newline="") as stream:
         above, start, first = 0, 0, stream.readline()
@@ -76,11 +124,6 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 
     Formulas have the values that Excel stored. Hidden sheets are ignored, and hidden rows and
     columns are read; notes say so.
-
-    Raises:
-        UserError: openpyxl is not installed.
-        ValueError: the workbook is too large, does not have exactly one sheet with cells, lacks a
-            column, or a formula has no stored value.
     """
     try:
         from openpyxl import load_workbook
@@ -93,11 +136,11 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         raise ValueError("it is not a workbook as Excel saves it, or it has a password")
     with ZipFile(file) as archive:
         size = sum(part.file_size for part in archive.infolist())
-    if size > MOST_UNPACKED:
-        raise ValueError(
-            f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
-        )
-    parts = _parts_of_workbook(file)
+        if size > MOST_UNPACKED:
+            raise ValueError(
+                f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
+            )
+        parts = _parts_of(archive)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
@@ -129,9 +172,7 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     """The number of the first row that has text, and its cells; None if there is no such row."""
     sheet.reset_dimensions()  # a file can state any
     rows = islice(sheet.iter_rows(values_only=True), 100)
-    return next(
-        ((number, _trimmed(cells)) for number, cells in enumerate(rows, 1) if _trimmed(cells)), None
-    )
+    return next(((n, own) for n, cells in enumerate(rows, 1) if (own := _trimmed(cells))), None)
 
 
 @lru_cache(maxsize=64)
@@ -184,8 +225,8 @@ def _under_header(
     for place, cells in lines:
         if not (own := _trimmed(cells)):
             continue
-        if len(own) > len(names) or len(cells) < len(names):
-            more = len(own) > len(names)
+        more = len(own) > len(names)
+        if more or len(cells) < len(names):
             count = counted(len(own if more else cells), "cell")
             raise ValueError(f"{place} has {count}; expected {len(names)}{hint * more}")
         row = dict(zip(names, cells, strict=False))
@@ -212,27 +253,25 @@ _MOST = {"row": 2**20, "si": 2**20, "within": 2**16, "other": 2**18}
 """Largest numbers of rows, of texts (`si`), of cells and their values within a row, and of other
 elements of a part, such as styles. Excel's sheets have up to 2**20 rows of 2**14 cells."""
 
-_MOST_COLUMNS = 2**14
-
 _OF_CELLS = frozenset({"c", "v", "f", "is", "t"})
 
 
-@dataclass
 class _Part:
     """A part of a workbook, read before openpyxl does and without keeping it.
 
     A small file can unpack to any number of elements, each of which takes openpyxl much memory.
     """
 
-    hidden: list[int] = field(default_factory=list)
-    """The numbers of the rows that Excel hides, such as by a filter."""
-    hidden_columns: set[int] = field(default_factory=set)
-    formulas: set[str] = field(default_factory=set)
-    """The places, such as B3, of cells with a formula and no stored value."""
-    _cell: Mapping[str, str] = field(default_factory=dict)
-    _inside: set[str] = field(default_factory=set)
-    """The elements within the cell so far."""
-    _counts: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        # The numbers of rows and columns that Excel hides, such as by a filter.
+        self.hidden: list[int] = []
+        self.hidden_columns: set[int] = set()
+        # The places, such as B3, of cells with a formula and no stored value.
+        self.formulas: set[str] = set()
+        # The cell, and the elements within it so far.
+        self._cell: Mapping[str, str] = {}
+        self._inside: set[str] = set()
+        self._counts: Counter[str] = Counter()
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Notice the beginning of an element; refuse too many of its kind."""
@@ -247,7 +286,7 @@ class _Part:
         if name == "row" and hides:
             self.hidden.append(int(attributes.get("r", 0)))
         if name == "col" and hides:
-            last = min(int(attributes.get("max", 0)), _MOST_COLUMNS)
+            last = min(int(attributes.get("max", 0)), 2**14)
             self.hidden_columns.update(range(int(attributes.get("min", 0)), last + 1))
         if name == "c":
             self._cell, self._inside = attributes, set()
@@ -265,18 +304,17 @@ class _Part:
             self.formulas.add(self._cell.get("r", ""))
 
 
-def _parts_of_workbook(file: Path) -> dict[str, _Part]:
+def _parts_of(archive: ZipFile) -> dict[str, _Part]:
     found: dict[str, _Part] = {}
-    with ZipFile(file) as archive:
-        for name in archive.namelist():
-            with archive.open(name) as stream:
-                if b"<" not in stream.read(4):
-                    continue
-                stream.seek(0)
-                found[name], parser = _Part(), expat.ParserCreate(namespace_separator=" ")
-                parser.buffer_text = True
-                parser.StartElementHandler = found[name].start
-                parser.CharacterDataHandler = found[name].text
-                parser.EndElementHandler = found[name].end
-                parser.ParseFile(stream)
+    for name in archive.namelist():
+        with archive.open(name) as stream:
+            if b"<" not in stream.read(4):
+                continue
+            stream.seek(0)
+            found[name], parser = _Part(), expat.ParserCreate(namespace_separator=" ")
+            parser.buffer_text = True
+            parser.StartElementHandler = found[name].start
+            parser.CharacterDataHandler = found[name].text
+            parser.EndElementHandler = found[name].end
+            parser.ParseFile(stream)
     return found

@@ -1,23 +1,21 @@
 """The draw of demonstrations ("shots"): prompts that a model reads with their correct answers.
 
-Both sides of a pair get the same ones in the same order, so that they still differ in nothing else.
-None comes from the pair's own cluster, shares an entity with it or has one of its texts, and no two
-come from one cluster. Sides and correct answers are balanced. The draw depends on the seed, the id
-of the pair and the whole data set, but not on a limit or on workers.
+Both sides of a pair get the same ones, of its phrasing and in the same order, so that they still
+differ in nothing else. None comes from the pair's own cluster, shares an entity with it or has one
+of its texts, and no two come from one cluster. Sides and correct answers are balanced. The draw
+depends on the seed, the id of the pair and the whole data set, but not on a limit or on workers.
 """
 
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from interp.console import counted
 from interp.errors import UserError, shortened
+from interp.prompts.own.layout import PHRASING
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-
-PHRASING = "phrasing"
-"""The factor whose value demonstrations share with their prompt, if the data have it."""
 
 CLUSTERS = 256
 """Largest number of clusters from which the demonstrations of prompts of one phrasing are drawn."""
@@ -27,14 +25,9 @@ Cell = tuple[str, str]
 
 
 class Draw:
-    """The demonstrations of each pair of a set.
+    """The demonstrations of each pair of `prompts`, from `pool`.
 
-    Args:
-        shots: their number.
-        seed: the seed of their draw and order.
-        prompts: the prompts that are asked.
-        pool: the prompts that may be shown.
-        cluster: the factor that groups dependent prompts.
+    `cluster` is the factor that groups dependent prompts.
     """
 
     def __init__(
@@ -48,14 +41,9 @@ class Draw:
         # The members of a pair are usually read one after the other.
         self._of_pair = lru_cache(maxsize=64)(self._drawn)
         self._bags = cache(self._bags_of)
-        self._index = cache(self._indexed)
 
     def of(self, prompt: Prompt) -> tuple[Prompt, ...]:
-        """The prompts to show before a prompt, in order.
-
-        Raises:
-            UserError: too few clusters are left.
-        """
+        """The prompts to show before a prompt, in order (UserError: too few clusters are left)."""
         return self._of_pair(prompt.pair_id, prompt.factors.get(PHRASING, ""))
 
     def _drawn(self, pair_id: str, phrasing: str) -> tuple[Prompt, ...]:
@@ -72,8 +60,7 @@ class Draw:
                 "(--shots), or add pairs"
             )
         rng = random.Random(f"shots {self._seed} {pair_id}")
-        # Use only `random.random`, the only method whose values are the same in all Python
-        # versions.
+        # Only the values of `random.random` are the same in all Python versions.
         bags_left = sorted(left, key=lambda _: rng.random())
         shuffled = [sorted(bag, key=lambda _: rng.random()) for bag in bags_left]
         places = balanced(
@@ -101,7 +88,7 @@ class Draw:
 
     def _bags_of(self, phrasing: str) -> list[list[tuple[Prompt, frozenset[object]]]]:
         """The prompts of one pair of each cluster, with what they must not have in common."""
-        clusters = self._index().get(phrasing, {})
+        clusters = self._index.get(phrasing, {})
         rng = random.Random(f"shots {self._seed} {phrasing}")
         bags = []
         for cluster in sorted(clusters, key=lambda _: rng.random())[:CLUSTERS]:
@@ -110,8 +97,8 @@ class Draw:
             bags.append([(prompt, self._names(prompt)) for prompt in members])
         return bags
 
-    def _indexed(self) -> dict[str, dict[object, dict[str, list[int]]]]:
-        """The numbers of the pool's prompts by phrasing, cluster and pair."""
+    @cached_property
+    def _index(self) -> dict[str, dict[object, dict[str, list[int]]]]:
         found: dict[str, dict[object, dict[str, list[int]]]] = {}
         for number, outline in zip(self._pool.numbers, self._pool.outlines(), strict=True):
             clusters = found.setdefault(outline.factors.get(PHRASING, ""), {})
@@ -123,18 +110,11 @@ class Draw:
 
 
 def balanced(bags: Sequence[Sequence[Cell]], number: int) -> list[tuple[int, int]]:
-    """Places in so many bags, so that sides and correct answers occur equally often.
+    """Places in so many bags, and the bag of each, so that sides and answers occur equally often.
 
     They minimize the sum of the squared counts of sides and of correct answers, then that of their
     combinations, as far as exchanging one place at a time can; among equals, earlier places are
-    taken.
-
-    Args:
-        bags: the cells of each bag, of which at most one is taken.
-        number: how many places; at most the number of bags.
-
-    Returns:
-        The bag and the place in it of each.
+    taken. At most one place in each bag is taken.
     """
     holders: defaultdict[Cell, dict[int, int]] = defaultdict(dict)
     for bag, cells in enumerate(bags):

@@ -81,20 +81,16 @@ class System(ABC):
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "id": prompt.id,
-                    "pair_id": prompt.pair_id,
-                    "side": prompt.side,
-                    "text": prompt.text,
-                    "gold": prompt.answer.gold,
-                    **prompt.factors,
-                    **{name: prompt.segment_text(name) for name in prompt.segments},
-                }
-                for prompt in self.prompts(seed=seed, data=None)
-            ]
-        )
+        rows = [
+            {
+                **{name: getattr(prompt, name) for name in ("id", "pair_id", "side", "text")},
+                "gold": prompt.answer.gold,
+                **prompt.factors,
+                **{name: prompt.segment_text(name) for name in prompt.segments},
+            }
+            for prompt in self.prompts(seed=seed, data=None)
+        ]
+        return pd.DataFrame(rows)
 
     def facts(self, *, data: str | None) -> PromptSet | None:
         """One prompt per fact underlying the prompts, from published data if `data` is set.
@@ -140,7 +136,7 @@ def find_system(name: str) -> System:
 
 
 def installed_system(name: str) -> System | None:
-    """The system with this name; None if no such system is installed."""
+    """The system with this name; None if it is not installed."""
     return find_system(name) if name in system_names() else None
 
 

@@ -1,7 +1,7 @@
 """The outputs that represent each answer option: its first tokens, whole texts, or its class."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
@@ -23,6 +23,9 @@ _UNNAMED = re.compile(r"LABEL_\d+")
 
 _APART = ("\n", "(", ".")
 """Strings that tokenizers do not merge with the word after them."""
+
+_Around = tuple[ChatText, tuple[str, ...]]
+"""What stands before an answer: the end of the prompt, and possible openings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,12 @@ class AnswerTokens:
 
 
 class AnswerTokenizer:
-    """A cached lookup of the model's outputs that represent answer options."""
+    """A cached lookup of the model's outputs that represent answer options.
+
+    `answers` is "first" to read options by their first tokens, or as whole texts if two begin with
+    the same token; "whole" to read all as whole texts; None to refuse options that begin with the
+    same token. Log-probabilities of whole texts are divided by the length that `normalize` names.
+    """
 
     def __init__(
         self,
@@ -91,17 +99,9 @@ class AnswerTokenizer:
         *,
         normalize: Normalization = "none",
     ) -> None:
-        """Look up the answer tokens of a model.
-
-        `answers` is "first" to read options by their first tokens, or as whole texts if two begin
-        with the same token; "whole" to read all as whole texts; None to refuse options that begin
-        with the same token. Log-probabilities of whole texts are divided by the length that
-        `normalize` names.
-        """
         self._model = model
         self._answers, self._normalize = answers, normalize
-        self._known: dict[tuple[tuple[AnswerOption, ...], tuple[str, ...], ChatText], AnswerTokens]
-        self._known = {}
+        self._known: dict[tuple[tuple[AnswerOption, ...], _Around], AnswerTokens] = {}
 
     def __call__(self, tokenized: TokenizedPrompt) -> AnswerTokens:
         """The answer tokens of a prompt.
@@ -121,41 +121,36 @@ class AnswerTokenizer:
         if isinstance(answer, Label):
             return self._classes(answer)
         # Tokens are computed from nothing but the key, so that no other prompt can change them.
-        key = answer.options, self.openings(chat), _end(chat)
+        key = answer.options, (_end(chat), self.openings(chat))
         if key not in self._known:
             self._known[key] = self._found(tokenized.prompt, *key)
         return self._known[key]
 
-    def _found(
-        self,
-        prompt: Prompt,
-        options: tuple[AnswerOption, ...],
-        openings: tuple[str, ...],
-        end: ChatText,
-    ) -> AnswerTokens:
+    def _found(self, prompt: Prompt, options: Sequence[AnswerOption], at: _Around) -> AnswerTokens:
         if self._answers == "whole" and self._model.kind is not CLASSIFIER:
-            return self._whole(prompt, options, openings, end)
-        tokens = AnswerTokens(
-            {option.name: self._first_tokens(option, openings, end) for option in options}
-        )
-        shared = _shared(tokens)
-        if shared is None:
-            return tokens
+            return self._whole(prompt, options, at)
+        tokens = {option.name: self._first_tokens(option, at) for option in options}
+        shared = [
+            (one, other, min(both))
+            for one, other in combinations(tokens, 2)
+            if (both := {*tokens[one]} & {*tokens[other]})
+        ]
+        if not shared:
+            return AnswerTokens(tokens)
         if self._answers is None or self._model.kind is CLASSIFIER:
-            raise self._alike(prompt, *shared)
-        return self._whole(prompt, options, openings, end)
+            one, other, token = shared[0]
+            (written,) = reader_of(self._model).answer_names([token])
+            raise UserError(
+                f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
+                f"token {written!r} for {self._model.name}, so their first tokens do not "
+                "distinguish them; use answers or forms that begin differently, such as Yes "
+                "and No or A and B, or what reads whole answers, such as interp effects"
+            )
+        return self._whole(prompt, options, at)
 
-    def _whole(
-        self,
-        prompt: Prompt,
-        options: tuple[AnswerOption, ...],
-        openings: tuple[str, ...],
-        end: ChatText,
-    ) -> AnswerTokens:
+    def _whole(self, prompt: Prompt, options: Sequence[AnswerOption], at: _Around) -> AnswerTokens:
         """Every option as the ways of writing all of it."""
-        ways, same = distinct_ways(
-            way for option in options for way in self._written(option, openings, end)
-        )
+        ways, same = distinct_ways(way for own in options for way in self._written(own, at))
         if same is not None:
             one, other = same
             raise UserError(
@@ -166,26 +161,24 @@ class AnswerTokenizer:
         long = [way for way in ways if len(way.tokens) > 1 or way.longer]
         place = {way.tokens: -1 - number for number, way in enumerate(long)}
         columns = {way.tokens: place.get(way.tokens, way.tokens[0]) for way in ways}
-        sizes = {columns[way.tokens]: _length(way, self._normalize) for way in ways}
-        return AnswerTokens(
-            {
-                option.name: tuple(columns[way.tokens] for way in ways if way.option == option.name)
-                for option in options
-            },
-            tuple(long),
-            whole=True,
-            lengths={} if self._normalize == "none" else sizes,
-        )
+        by_token = self._normalize == "token"
+        sizes = {
+            columns[way.tokens]: len(way.tokens if by_token else way.text.encode()) for way in ways
+        }
+        of = {
+            option.name: tuple(columns[way.tokens] for way in ways if way.option == option.name)
+            for option in options
+        }
+        lengths = {} if self._normalize == "none" else sizes
+        return AnswerTokens(of, tuple(long), whole=True, lengths=lengths)
 
-    def _written(
-        self, option: AnswerOption, openings: tuple[str, ...], end: ChatText
-    ) -> Iterator[Way]:
+    def _written(self, option: AnswerOption, at: _Around) -> Iterator[Way]:
         """The ways of an option; those that begin with a white-space token if it has no others."""
         found: list[Way] = []
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
-            texts = self._texts(end, openings, form)
+            texts = self._texts(*at, form)
             found += [Way(option.name, tokens, form.strip()) for tokens in texts if tokens]
         if not found:
             raise self._problem(option, "its forms encode to nothing")
@@ -205,8 +198,7 @@ class AnswerTokenizer:
         return bool(str(self._model.tokenizer.decode(list(way[:1]))).strip())
 
     def _classes(self, label: Label) -> AnswerTokens:
-        named = class_names(self._model)
-        names = tuple(named[index] for index in sorted(named))
+        names = tuple(name for _, name in sorted(class_names(self._model).items()))
         if set(names) != set(label.classes):
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
                 raise ModelError(
@@ -217,13 +209,10 @@ class AnswerTokenizer:
             names = label.classes
         return AnswerTokens({name: (names.index(name),) for name in label.classes})
 
-    def _first_tokens(
-        self, option: AnswerOption, openings: tuple[str, ...], end: ChatText
-    ) -> tuple[int, ...]:
-        fixed = fixed_answers(self._model, option)
-        if fixed is not None:
+    def _first_tokens(self, option: AnswerOption, at: _Around) -> tuple[int, ...]:
+        if (fixed := fixed_answers(self._model, option)) is not None:
             return fixed
-        written = self._written(option, openings, end)
+        written = self._written(option, at)
         tokens = dict.fromkeys(way.tokens[0] for way in written if self._shows(way.tokens))
         if not tokens:
             raise self._problem(option, "every form begins with a white-space token")
@@ -256,13 +245,10 @@ class AnswerTokenizer:
         """The tokens of a text after a causal model's prompt and an opening."""
         plainly = opening or not chat.templated
         rest = opening + (form.lstrip() if plainly else form)
-        found = self._apart(chat, chat.text, rest)
-        if found is not None:
+        if (found := self._apart(chat, chat.text, rest)) is not None:
             return found
-        read, whole = (
-            [token for token, _, _ in self._encoded(chat, text)]
-            for text in (chat.text, chat.text + rest)
-        )
+        texts = chat.text, chat.text + rest
+        read, whole = ([token for token, _, _ in self._encoded(chat, text)] for text in texts)
         if whole[: len(read)] == read:  # the prompt's own tokens do not cover its last characters
             return tuple(whole[len(read) :])
         # The form merges with the end of the prompt, so take its tokens after a different string.
@@ -290,33 +276,11 @@ class AnswerTokenizer:
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
         return tuple(one for one in added if not one[-1:].isalnum())
 
-    def _alike(self, prompt: Prompt, one: str, other: str, token: int) -> UserError:
-        (written,) = reader_of(self._model).answer_names([token])
-        return UserError(
-            f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
-            f"token {written!r} for {self._model.name}, so their first tokens do not "
-            "distinguish them; use answers or forms that begin differently, such as Yes "
-            "and No or A and B, or what reads whole answers, such as interp effects"
-        )
-
     def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for "
             f"{self._model.name}: {what}; add a form that begins with a unique token"
         )
-
-
-def _shared(tokens: AnswerTokens) -> tuple[str, str, int] | None:
-    """Two options that have a token in common, and the token."""
-    for one, other in combinations(tokens.of, 2):
-        shared = set(tokens.of[one]) & set(tokens.of[other])
-        if shared:
-            return one, other, min(shared)
-    return None
-
-
-def _length(way: Way, normalize: Normalization) -> int:
-    return len(way.tokens) if normalize == "token" else len(way.text.encode())
 
 
 def _end(chat: ChatText) -> ChatText:

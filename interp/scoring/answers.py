@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -129,17 +129,10 @@ class PromptPass:
 
     def predictions(self) -> Predictions:
         """The predictions, after a pass over the tokens of whole answers if there are any."""
-        ways = [own.ways for own in self.answers]
-        if not any(ways):
-            return Predictions(self.logits, self.answers)
-        behind = read_behind(
-            self.model,
-            self.batch,
-            ways,
-            self.logits,
-            embeddings=self.embeddings,
-            past=self.past,
-        )
+        ways, behind = [own.ways for own in self.answers], None
+        if any(ways):
+            read = self.model, self.batch, ways, self.logits
+            behind = read_behind(*read, embeddings=self.embeddings, past=self.past)
         return Predictions(self.logits, self.answers, behind)
 
 
@@ -185,10 +178,8 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     numbers = _numbers(predictions, predicted)
     written = predictions.written()
     tables: list[AnswerRows] = []
-    for index, (tokenized, tokens) in enumerate(
-        zip(batch.prompts, predictions.answers, strict=True)
-    ):
-        prompt = tokenized.prompt
+    for index, tokens in enumerate(predictions.answers):
+        prompt, (probability, *of_options) = batch.prompts[index].prompt, numbers[index]
         if not finite[index]:
             tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
@@ -200,7 +191,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
             **key,
             "predicted_token": names[index],
             "predicted_token_id": predicted[index],
-            "predicted_probability": numbers[index].predicted,
+            "predicted_probability": probability,
             "answer": answer if scored else None,
             "correct": not tied and answer == prompt.answer.gold if scored else None,
             "error": "",
@@ -209,32 +200,25 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
             {
                 **key,
                 "option": name,
-                "probability": probability,
+                "probability": own,
                 "relative_probability": share,
-                "token_ids": [*chain.from_iterable(map(tokens.spelled, own))],
+                "token_ids": [*chain.from_iterable(map(tokens.spelled, columns))],
                 "whole": tokens.whole,
             }
-            for (name, own), probability, share in zip(
-                tokens.of.items(), numbers[index].options, numbers[index].shares, strict=True
-            )
+            for (name, columns), own, share in zip(tokens.of.items(), *of_options, strict=True)
         ]
         tables.append({"answers": [row], "option_probabilities": options})
     return tables
 
 
-class _Numbers(NamedTuple):
-    """The probabilities for one prompt."""
+def _numbers(
+    predictions: Predictions, predicted: Sequence[int]
+) -> list[tuple[float, list[float], list[float] | list[None]]]:
+    """Each prompt's probabilities, in fp64; prompts with equal numbers of tokens are batched.
 
-    predicted: float
-    """Probability of the most probable token."""
-    options: list[float]
-    """Probability of each option."""
-    shares: list[float] | list[None]
-    """Each option's share of the total probability of all options; None for a single option."""
-
-
-def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Numbers]:
-    """Each prompt's probabilities, in fp64; prompts with equal numbers of tokens are batched."""
+    These are the probabilities of the predicted token and of each option, and each option's share
+    of the total probability of all options, which is None for a single option.
+    """
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     needed = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
@@ -242,7 +226,7 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
     layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, tokens in enumerate(predictions.answers):
         layouts[tuple(map(len, tokens.of.values()))].append(index)
-    found: dict[int, _Numbers] = {}
+    found: dict[int, Any] = {}
     for sizes, indices in layouts.items():
         own = torch.stack([logits[index] for index in indices])
         probabilities = (own - normalizers[indices, None]).exp()
@@ -255,11 +239,8 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
             if any(lengths):
                 totals = (totals - normalizers[indices, None]) / torch.tensor(lengths)
             shares = option_shares(totals)
-        by_option = torch.stack(options, 1).tolist()
-        for index, *numbers in zip(
-            indices, probabilities[:, 0].tolist(), by_option, shares, strict=True
-        ):
-            found[index] = _Numbers(*numbers)
+        numbers = probabilities[:, 0].tolist(), torch.stack(options, 1).tolist(), shares
+        found |= dict(zip(indices, zip(*numbers, strict=True), strict=True))
     return [found[index] for index in range(len(logits))]
 
 
@@ -310,11 +291,6 @@ def token_logits(
 
 def answer_error(model: Model, prompt: Prompt, error: str) -> AnswerRows:
     """The row in the answers table for a prompt that could not be scored; `correct` is null."""
-    row: Row = {
-        "model": model.name,
-        "prompt_id": prompt.id,
-        "answer": "" if prompt.answer.scored_by_next_token else None,
-        "correct": None,
-        "error": error,
-    }
-    return {"answers": [row]}
+    key = {"model": model.name, "prompt_id": prompt.id}
+    answer = "" if prompt.answer.scored_by_next_token else None
+    return {"answers": [{**key, "answer": answer, "correct": None, "error": error}]}

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.models.model import Model
@@ -37,26 +38,15 @@ def perplexities(
     check_unembedding(model, states[:, -1], last_logits)
     read = batch.attention_mask.bool()
     scored = read[:, :-1] & read[:, 1:]
-    surprise = _surprise(model, states[:, :-1][scored], batch.token_ids[:, 1:][scored])
+    chunk = max(1, CHUNK_LOGITS // int(model.text_config.vocab_size))
+    tokens = torch.split(batch.token_ids[:, 1:][scored], chunk)
+    parts = zip(torch.split(states[:, :-1][scored], chunk), tokens, strict=True)
+    entropy = partial(nn.functional.cross_entropy, reduction="none")
+    surprise = torch.cat([entropy(unembed(model, s), t) for s, t in parts]).double()
     rows = scored.nonzero()[:, 0]
     total = torch.zeros(len(batch.prompts), dtype=torch.float64, device=surprise.device)
     means = total.index_add(0, rows, surprise) / scored.sum(1)
     return means.exp().tolist()
-
-
-def _surprise(
-    model: Model, states: Float[Tensor, "position size"], tokens: Int[Tensor, " position"]
-) -> Float[Tensor, " position"]:
-    """Negative log-probability of each token, in nats, in fp64."""
-    vocabulary = int(model.text_config.vocab_size)
-    chunk = max(1, CHUNK_LOGITS // vocabulary)
-    parts = [
-        nn.functional.cross_entropy(unembed(model, part), part_tokens, reduction="none")
-        for part, part_tokens in zip(
-            torch.split(states, chunk), torch.split(tokens, chunk), strict=True
-        )
-    ]
-    return torch.cat(parts).double()
 
 
 def continuation_log_probabilities(

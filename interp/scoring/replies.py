@@ -53,11 +53,10 @@ def first_replies(
     if not (sample and model.has_weights):
         return None
     places = sorted({round(n * (len(prompts) - 1) / (sample - 1)) for n in range(sample)})
-    read = _answers(model, [prompts[place] for place in places])
+    if not (read := _answers(model, [prompts[place] for place in places])):
+        return None
     outside = [str(row["predicted_token"]) for row in read if row["answer"] == ""]
     (token, _), *_ = Counter(outside).most_common(1) or [("", 0)]
-    if not read:
-        return None
     base = model.kind is CAUSAL and not model.tokenizer.chat_template
     replies = Replies(len(read), len(outside), token, not base, 0, {})
     wanted = bool(outside) if thorough else base and 2 * len(outside) > len(read)
@@ -68,7 +67,6 @@ def first_replies(
 
 
 def _other_ways(model: Model, prompts: Sequence[Prompt], asked: int) -> Mapping[str, int]:
-    """How many of the first replies give an option, by the flag that asks for a way."""
     from interp.prompts.around import with_messages
 
     given = {}

@@ -28,9 +28,8 @@ def logit_spacing(model: Model, prompts: Sequence[Prompt]) -> float | None:
     """
     if model.dtype not in COARSE or not model.has_weights:
         return None
-    return spacing_at(
-        [size for prompt in prompts[:READ] for size in _sizes(model, prompt)], model.dtype
-    )
+    sizes = [size for prompt in prompts[:READ] for size in _sizes(model, prompt)]
+    return spacing_at(sizes, model.dtype)
 
 
 def spacing_at(sizes: Sequence[float], dtype: str) -> float | None:

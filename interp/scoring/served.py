@@ -21,13 +21,14 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from interp.errors import ModelError, UserError, fault_of, one_line, shortened
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answers import LookUp
+from interp.stored.schema import Stored
 
 KEY = "INTERP_SERVER_KEY"
 """The environment variable that holds the server's API key, if it needs one."""
@@ -49,48 +50,39 @@ Logits = Mapping[str, float]
 whole texts."""
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
-
-
-class _LogProbability(_Reply):
+class _LogProbability(Stored):
     logprob: float
 
 
-class _Choice(_Reply):
+class _Choice(Stored):
     index: Annotated[int, Field(ge=0)]
     prompt_logprobs: list[dict[str, _LogProbability] | None]
 
 
-class _Completions(_Reply):
+class _Completions(Stored):
     choices: list[_Choice]
 
 
-class _Served(_Reply):
+class _Served(Stored):
     id: str
 
 
-class _Models(_Reply):
+class _Models(Stored):
     data: list[_Served]
 
 
-_Answer = TypeVar("_Answer", bound=_Reply)
+_Answer = TypeVar("_Answer", bound=Stored)
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirects, which could lead the key elsewhere."""
+    """Redirects, which could lead the key elsewhere, are errors like others."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
-        """Refuse a redirect; it is then an error like others."""
-        return
+        """Refuse it."""
 
 
 class Server:
-    """A server that runs one model. What it refuses ends a run, whose finished shards are kept.
-
-    Raises:
-        UserError: the server cannot be reached or does not run the model, or the weights are here.
-    """
+    """A server that runs one model. What it refuses ends a run, whose finished shards are kept."""
 
     def __init__(self, url: str, model: Model) -> None:
         if model.has_weights:
@@ -106,38 +98,26 @@ class Server:
     def option_logits(
         self, prompts: Sequence[TokenizedPrompt], answer_tokens: LookUp
     ) -> list[Logits]:
-        """The log-probability of each option of each prompt, in nats.
-
-        Raises:
-            ModelError: the server cannot be reached, or does not give these numbers.
-        """
-        columns = [
-            (prompt, number, name, column)
-            for number, prompt in enumerate(prompts)
-            for name, own in answer_tokens(prompt).of.items()
-            for column in own
-        ]
-        answers = [answer_tokens(prompt).spelled(column) for prompt, _, _, column in columns]
-        texts = [
-            [*prompt.token_ids, *answer]
-            for (prompt, _, _, _), answer in zip(columns, answers, strict=True)
-        ]
+        """The log-probability of each option of each prompt, in nats, or else a ModelError."""
         found: list[dict[str, float]] = [{} for _ in prompts]
-        for start in range(0, len(texts), PER_REQUEST):
-            part = slice(start, start + PER_REQUEST)
-            values = self._log_probabilities(texts[part], [len(own) for own in answers[part]])
-            for (_, number, name, _), value in zip(columns[part], values, strict=True):
-                known = found[number].get(name, -np.inf)
-                found[number][name] = float(np.logaddexp(known, value))
+        asked = [
+            (own, name, [*prompt.token_ids, *spelled], len(spelled))
+            for own, prompt in zip(found, prompts, strict=True)
+            for name, columns in answer_tokens(prompt).of.items()
+            for spelled in map(answer_tokens(prompt).spelled, columns)
+        ]
+        for start in range(0, len(asked), PER_REQUEST):
+            part = asked[start : start + PER_REQUEST]
+            _, _, texts, lengths = zip(*part, strict=True)
+            values = self._log_probabilities(texts, lengths)
+            for (own, name, _, _), value in zip(part, values, strict=True):
+                own[name] = float(np.logaddexp(own.get(name, -np.inf), value))
         return [*found]
 
     def _served(self) -> str:
-        """The name under which the server runs the model."""
         names = [one.id for one in self._asked(_Models, "models").data]
         wanted = (self._model.name, self._model.source.get("name", ""))
-        if len(names) == 1:
-            return names[0]
-        if known := [name for name in names if name in wanted]:
+        if known := [name for name in names if name in wanted or len(names) == 1]:
             return known[0]
         raise UserError(
             f"the server {self._url} runs {one_line(', '.join(names), 200) or 'no model'}; "
@@ -146,21 +126,16 @@ class Server:
 
     def _log_probabilities(self, texts: Sequence[list[int]], lengths: Sequence[int]) -> list[float]:
         """The log-probability of the last tokens of each text, given those before them, in nats."""
-        body = {
-            "model": self._name,
-            "prompt": texts,
-            "max_tokens": 1,
-            "temperature": 0,
-            "prompt_logprobs": 0,
-        }
+        how = {"max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        body = {"model": self._name, "prompt": texts, **how}
         choices = self._asked(_Completions, "completions", body).choices
-        by_index = {choice.index: choice.prompt_logprobs for choice in choices}
-        if sorted(choice.index for choice in choices) != [*range(len(texts))]:
+        choices.sort(key=lambda choice: choice.index)
+        if [choice.index for choice in choices] != [*range(len(texts))]:
             raise self._strange(f"{len(choices):,} choices for {len(texts):,} prompts")
         self._check_normalized(choices)
         values = []
-        for index, (tokens, length) in enumerate(zip(texts, lengths, strict=True)):
-            own = by_index[index]
+        for choice, tokens, length in zip(choices, texts, lengths, strict=True):
+            own = choice.prompt_logprobs
             if len(own) != len(tokens):
                 raise self._strange(f"{len(own):,} tokens for a prompt of {len(tokens):,}")
             read = zip(tokens[-length:], own[-length:], strict=True)
@@ -189,7 +164,6 @@ class Server:
             raise self._not_plain(f"no token has more than {max(logs):g}; by chance, {chance:g}")
 
     def _asked(self, kind: type[_Answer], path: str, body: object = None) -> _Answer:
-        """The server's answer to a request."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -211,7 +185,6 @@ class Server:
             raise self._strange(fault_of(error)) from error
 
     def _refused(self, status: int, content: bytes, path: str) -> ModelError:
-        """Why the server refused a request, and what to do about it."""
         said = one_line(content[:2000].decode(errors="replace"), 200)
         if status in (401, 403):
             given = f"the key in {KEY} is not accepted" if os.environ.get(KEY) else f"set {KEY}"
@@ -225,7 +198,6 @@ class Server:
         return ModelError(f"the server {self._url} refused a request ({status}: {said}); {todo}")
 
     def _unreachable(self, error: Exception) -> ModelError:
-        """Why there is no answer, and what to do about it."""
         reason = error.reason if isinstance(error, URLError) else error
         todo = "start it, or correct the address, such as http://127.0.0.1:8000/v1"
         why = one_line(getattr(reason, "strerror", None) or str(reason), 160)

@@ -63,28 +63,26 @@ def predict_batch(
 ) -> Iterator[tuple[Batch, Predictions]]:
     """Yield a batch's prompts in order as plain batches, each with the predictions for its answers.
 
-    A `SharedBatch` requires one pass over its prefixes and one over each part. Leading tokens that
-    its prefixes share with a prefix in `last` are not read again, and its prefixes then replace
+    Leading tokens that the prefixes share with one in `last` are not read again; they then replace
     those in `last`. Use this function within `model.measuring()`.
     """
     if not isinstance(batch, SharedBatch):
         yield batch, predict(model, batch, answer_tokens)
         return
     last = LastPrefixes() if last is None else last
-    states, places = _read_prefixes(CausalReader(model), batch.prefixes, last)
-    last.tokens, last.states, last.places = _tokens_of(batch.prefixes), states, places
+    prefixes = batch.prefixes
+    states, places = _read_prefixes(CausalReader(model), prefixes, last)
+    if isinstance(prefixes, Tensor):
+        last.tokens = [tuple(row) for row in prefixes.tolist()]
+    else:
+        last.tokens = [prompt.token_ids for prompt in prefixes.prompts]
+    last.states, last.places = states, places
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
     for part in batch.parts:
         prompts, own = _prompts_of(batch, part), answers[part.start : part.end]
         follows = any(tokens.ways for tokens in own)
         past = gathered(states, _source(batch, part, places), kept=follows)
         yield prompts, read_prompts(model, prompts, own, past=past).predictions()
-
-
-def _tokens_of(prefixes: Prefixes) -> list[Tokens]:
-    if isinstance(prefixes, Tensor):
-        return [tuple(row) for row in prefixes.tolist()]
-    return [prompt.token_ids for prompt in prefixes.prompts]
 
 
 def _read_prefixes(
@@ -199,10 +197,7 @@ def read_all(
     """For each prompt, the result of `read` on the model's predictions, without a gradient.
 
     Use this function within `model.measuring()`. If memory runs out, the remaining prompts are read
-    in smaller batches.
-
-    Raises:
-        RuntimeError: memory ran out on a single prompt.
+    in smaller batches, unless it does on a single prompt (RuntimeError).
     """
     found: dict[int, _Result] = {}
     while len(found) < len(prompts):

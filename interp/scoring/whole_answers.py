@@ -69,16 +69,14 @@ def distinct_ways(written: Iterable[Way]) -> tuple[list[Way], tuple[Way, Way] | 
     return [replace(way, longer=tuple(longer[way.tokens])) for way in kept], None
 
 
-class _Steps(NamedTuple):
-    """What is read behind a prompt: the tokens of each row, and where each token is predicted."""
-
-    rows: tuple[Tokens, ...]
-    places: Mapping[Tokens, tuple[int, int]]
-    """For each beginning of two or more tokens, the row and position that predict its last one."""
-
-
 @lru_cache(maxsize=4096)
-def _steps(ways: tuple[Way, ...]) -> _Steps:
+def _steps(
+    ways: tuple[Way, ...],
+) -> tuple[tuple[Tokens, ...], Mapping[Tokens, tuple[int, int]]]:
+    """The rows of tokens that are read behind a prompt, and where each token is predicted.
+
+    This is the row and position for the last token of each beginning of two or more tokens.
+    """
     paths = [path for way in ways for path in (way.tokens, *way.longer)]
     read = sorted({path[:-1] for path in paths if len(path) > 1}, reverse=True)
     rows: list[Tokens] = []
@@ -92,12 +90,12 @@ def _steps(ways: tuple[Way, ...]) -> _Steps:
         for row, own in enumerate(rows)
         if own[: length - 1] == path[: length - 1]
     }
-    return _Steps(tuple(rows), places)
+    return tuple(rows), places
 
 
 def longest_row(ways: tuple[Way, ...]) -> int:
     """The largest number of tokens that are read behind a prompt; 0 if none are."""
-    return max(map(len, _steps(ways).rows), default=0)
+    return max(map(len, _steps(ways)[0]), default=0)
 
 
 def cache_for(model: Model, tokens: int, *, past: Cache | None = None) -> tuple[Cache, ...]:
@@ -157,21 +155,19 @@ def read_behind(
     rows: list[tuple[int, Tokens]] = []
     steps: list[_Step] = []
     for prompt, own in enumerate(ways):
-        found = _steps(own)
-        steps += [_Step(len(rows) + r, p, path, prompt) for path, (r, p) in found.places.items()]
-        rows += [(prompt, tokens) for tokens in found.rows]
+        read, places = _steps(own)
+        steps += [_Step(len(rows) + r, p, path, prompt) for path, (r, p) in places.items()]
+        rows += [(prompt, tokens) for tokens in read]
     steps.sort(key=lambda step: step.row)
     values, tops, ties = _log_probabilities(
         model, batch, rows, steps, embeddings=embeddings, past=past, prompts=len(ways)
     )
     index = {(step.prompt, step.path): place for place, step in enumerate(steps)}
+    ours = [{path: index[n, path] for path in _steps(own)[1]} for n, own in enumerate(ways)]
     return Behind(
         _way_logits(ways, index, values, logits),
-        [{path: tops[index[n, path]] for path in _steps(own).places} for n, own in enumerate(ways)],
-        [
-            {path[:-1]: ties[index[n, path]] for path in _steps(own).places}
-            for n, own in enumerate(ways)
-        ],
+        [{path: tops[place] for path, place in own.items()} for own in ours],
+        [{path[:-1]: ties[place] for path, place in own.items()} for own in ours],
     )
 
 

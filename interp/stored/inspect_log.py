@@ -112,16 +112,9 @@ def outputs_of_log(file: Path, document: object = None) -> Iterator[Output]:
 def log_of(file: Path, document: object = None, *, short: bool = False) -> tuple[Log, Records]:
     """What a log says about all of its samples, and these.
 
-    Args:
-        file: the log.
-        document: its content; None for an archive (.eval), which is read sample by sample.
-        short: whether to read an archive's summaries of samples, which have their scores, so that
-            those of a large log need not be unpacked. They are members of their own, of which a log
-            that stopped early has several; one without any is read sample by sample.
-
-    Raises:
-        UserError: the log is damaged, lacks its samples, unpacks to more than the largest size, or
-            is compressed in a way that this Python cannot read.
+    `document` is its content; None for an archive (.eval), which is read sample by sample. If
+    `short`, its summaries of samples, which have their scores, are read instead: they are members
+    of their own, of which a log that stopped early has several or, if killed, too few.
     """
     if document is None:
         with _opened(file) as archive:
@@ -147,12 +140,12 @@ def _samples(file: Path, short: bool) -> Records:
         parts = [name for name in members if name.startswith("_journal/summaries/")]
         parts = ["summaries.json"] if "summaries.json" in members else parts
         if short and all(members[name].file_size <= MOST_OF_ONE for name in parts):
-            found: list[tuple[str, object]] = []
-            for where, record in _unpacked(file.name, archive, [members[name] for name in parts]):
-                found += [
-                    (where, own) for own in (record if isinstance(record, list) else [record])
-                ]
-            if len(found) >= len(whole):  # a log that was killed may lack summaries
+            found = [
+                (where, own)
+                for where, read in _unpacked(file.name, archive, [members[name] for name in parts])
+                for own in (read if isinstance(read, list) else [read])
+            ]
+            if len(found) >= len(whole):
                 yield from found
                 return
         yield from _unpacked(file.name, archive, [members[name] for name in whole])

@@ -84,7 +84,6 @@ def _texts(where: str, body: _Body) -> Iterator[Output]:
 
 
 def _texts_of_body(where: str, body: Any) -> Iterator[Output]:
-    """The texts in the body of a response, or the error that it holds."""
     own = body if isinstance(body, Mapping) else {}
     blocked = own.get("promptFeedback") or own.get("prompt_feedback")
     if own.get("error") or own.get("object") == "error" or not own:

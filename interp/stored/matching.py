@@ -7,7 +7,7 @@ that a model read, such as a rendered chat template, holds the prompt's text, ne
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
@@ -55,9 +55,8 @@ class Matched:
     @property
     def draws(self) -> int:
         """The largest number of texts on one prompt."""
-        return max(
-            (sum(not own.error for own in all_) for all_ in self.outputs.values()), default=0
-        )
+        counts = (sum(not own.error for own in texts) for texts in self.outputs.values())
+        return max(counts, default=0)
 
     def problems(self) -> list[str]:
         """A part of a sentence about each kind of text or prompt that did not fit."""
@@ -85,24 +84,19 @@ def _some(named: Sequence[str]) -> str:
     return ", ".join(shortened(one_line(own), 120) for own in named[:NAMED])
 
 
-@dataclass
 class Matcher:
     """Prompts, to be found by id and text."""
 
-    prompts: Sequence[Prompt]
-    _texts: dict[str, str] = field(default_factory=dict)
-    """The text of each prompt, by id."""
-    _ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """The ids of the prompts with a text, without white space around it."""
-    _ends: dict[str, None] = field(default_factory=lambda: {"": None})
-    """What followed the prompt's text in what models read."""
-    _searched: int = 0
-
-    def __post_init__(self) -> None:
-        for prompt in self.prompts:
-            self._texts[prompt.id] = text = _plain(prompt.text).strip()
-            self._ids[text].append(prompt.id)
+    def __init__(self, prompts: Sequence[Prompt]) -> None:
+        self.prompts = prompts
+        self._texts = {prompt.id: _plain(prompt.text).strip() for prompt in prompts}
+        self._ids: defaultdict[str, list[str]] = defaultdict(list)
+        for id_, text in self._texts.items():
+            self._ids[text].append(id_)
         self._lengths = sorted({len(text) for text in self._ids if text}, reverse=True)
+        # What followed the prompt's text in what models read.
+        self._ends = {"": None}
+        self._searched = 0
 
     def match(self, outputs: Sequence[Output]) -> Matched:
         """The texts of one model by prompt; a draw that is there again counts as another draw."""
@@ -135,9 +129,8 @@ class Matcher:
         """The id of a text's prompt, or why it has none."""
         text, named = _plain(own.prompt), own.prompt_id
         if named in self._texts and named is not None:
-            same = text is None or (
-                self._texts[named] in text if own.rendered else self._texts[named] == text.strip()
-            )
+            whole = self._texts[named]
+            same = text is None or (whole in text if own.rendered else whole == text.strip())
             return (named, "") if same else ("", "differing")
         if text is None and named is not None:  # some name prompts by their text
             text = _plain(named)

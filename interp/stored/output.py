@@ -74,8 +74,7 @@ def with_cuts(outputs: Sequence[Output]) -> list[Output]:
     itself (a file that tells no ending cannot say so).
     """
     starts = {own: _start(own) for own in outputs}
-    marked = any(start for start in starts.values())
-    apart = any(own.thought is not None for own in outputs)
+    marked, apart = any(starts.values()), any(own.thought is not None for own in outputs)
 
     def is_cut(own: Output) -> bool:
         length, start = own.finished == "length", starts[own]

@@ -1,11 +1,9 @@
 """Read the texts that other tools stored, whatever the file is called.
 
-Zip files, and JSON with eval and version, are logs of Inspect; other JSON is told by its keys
-(`KINDS`); all else is a table with a column answer or thought. Files are not trusted: whatever they
-contain, the result is texts or a `UserError`.
+JSON is told by its keys (`KINDS`); what is neither JSON nor a log of Inspect is a table. Files are
+not trusted: whatever they contain, the result is texts or a `UserError`.
 """
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +17,7 @@ from interp.console import echo
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, reading
 from interp.prompts.files import read_rows
+from interp.prompts.own.table import text_of
 from interp.stored.inspect_log import Records, is_archive, is_log, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
 from interp.stored.output import NOT_CUT, Ending, Output, ending
@@ -35,11 +34,7 @@ why there is neither thought nor answer."""
 
 
 def read_outputs(file: Path) -> list[Output]:
-    """The texts in a file, in its order.
-
-    Raises:
-        UserError: the file cannot be read, is of no known format, is damaged, or holds no text.
-    """
+    """The texts in a file, in its order (UserError: there are none, or the file is damaged)."""
     if not file.is_file():
         raise UserError(
             f"no file at {shortened(str(file))!r}; expected texts that another tool stored, such "
@@ -79,11 +74,8 @@ def _outputs(file: Path) -> Iterator[Output]:
 def records_of(file: Path) -> tuple[object, Records]:
     """The first JSON document of a file, None for what is no JSON, and all, with their places.
 
-    These are the entries of a list, lines, or a single document.
-
-    Raises:
-        UserError: the file cannot be read, is empty, or begins like JSON but is none; when lines
-            are read, one is too long or is no JSON.
+    These are the entries of a list, lines, or a single document. A UserError says that the file is
+    empty, or begins like JSON but is none; lines are checked when they are read.
     """
     with reading(file), file.open("rb") as stream:
         lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
@@ -128,7 +120,6 @@ def _of_records(records: Records) -> Iterator[Output]:
 
 
 def _name(cell: object) -> object:
-    """The name of a prompt, which may be a number."""
     return str(cell) if type(cell) is int else cell
 
 
@@ -164,7 +155,6 @@ class _Row(Stored):
 
 
 def _of_table(file: Path) -> Iterator[Output]:
-    """The texts of a table, one in each row."""
     more = ("prompt_id", "finish_reason", "error")
     rows = read_rows(file, (), optional=(*COLUMNS, *more), nested=True)
     for needed in (("prompt", "prompt_id", "text"), ("answer", "thought")):
@@ -175,15 +165,10 @@ def _of_table(file: Path) -> Iterator[Output]:
                 "Inspect or lm-eval store them"
             )
     for place, cells in rows:
-        held = {name: own for name, own in cells.items() if not is_missing(own)}
+        held = {name: own for name, own in cells.items() if text_of(own) or own == ""}
         given = {name: own for name, own in held.items() if own != "" or name == "thought"}
         row = checked(place, _Row, given)
         failed = "" if row.text or row.thought or not row.error else reason_of(row.error)
         where = f"{file.name}, {place.rpartition(', ')[2]}"
         error = failed and f"the request failed: {failed}"
         yield Output(where, **{**row.model_dump(), "error": error})
-
-
-def is_missing(cell: object) -> bool:
-    """Whether a cell of a table holds nothing, or NaN."""
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))

@@ -44,7 +44,7 @@ class Part(Stored):
 
     @property
     def is_thought(self) -> bool:
-        """Whether the part is one of a thought."""
+        """Whether it is a part of a thought."""
         return self.thought or self.type in ("reasoning", "thinking", "reasoning_text")
 
     @property
@@ -122,11 +122,7 @@ def asked(messages: Iterable[Message]) -> str | None:
 
 
 def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
-    """A record that fits its schema.
-
-    Raises:
-        UserError: it does not; the message names the place and the field.
-    """
+    """A record that fits its schema, or else a UserError that names the place and the field."""
     try:
         return kind.model_validate(record)
     except ValidationError as error:
@@ -139,11 +135,7 @@ def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
 
 
 def parsed(where: str, content: bytes) -> object:
-    """The value of a JSON text.
-
-    Raises:
-        UserError: it is not JSON in UTF-8, or is nested too deeply.
-    """
+    """The value of a JSON text, or else a UserError."""
     try:
         return read_json(content.decode("utf-8-sig"))
     except ValueError as error:

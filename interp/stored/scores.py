@@ -17,9 +17,10 @@ from pydantic import ConfigDict
 from interp.errors import UserError, described, one_line, shortened
 from interp.files import RECORD_BYTES, check_fits, read_bytes, reading
 from interp.prompts.files import read_rows
+from interp.prompts.own.table import text_of
 from interp.stored.inspect_log import Log, Records, Sample, is_archive, is_log, log_of
 from interp.stored.lines import LmEvalSample, innermost
-from interp.stored.read import is_missing, records_of
+from interp.stored.read import records_of
 from interp.stored.schema import checked, parsed
 from interp.texts import real
 
@@ -96,11 +97,7 @@ class ScoreFile:
     """The fields that name dependent items, and say how many one represents, of logs of interp."""
 
     def read(self, where: str, values: Mapping[str, object]) -> dict[str, float]:
-        """The scores of an item by metric; what is no score is noted.
-
-        Raises:
-            UserError: a score is infinite, or larger than `LARGEST`.
-        """
+        """The scores of an item by metric; what is none is noted, and what is too large refused."""
         scores: dict[str, float] = {}
         for metric, value in values.items():
             try:
@@ -117,11 +114,7 @@ class ScoreFile:
 
 
 def _number(value: object) -> float:
-    """A score; NaN where there is none.
-
-    Raises:
-        ValueError: it is no score.
-    """
+    """A score, or NaN where there is none (ValueError: it is no score)."""
     if isinstance(value, str):
         text = value.strip()
         value = LETTERS.get(text, LETTERS.get(text.lower(), text or None))
@@ -136,14 +129,9 @@ def _number(value: object) -> float:
 
 
 def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
-    """The scores in a file, or in lm-eval's folder of results.
+    """The scores in samples of lm-eval or their folder, a log of Inspect, or a table.
 
-    Args:
-        path: samples of lm-eval or their folder, a log of Inspect, or a table.
-        metrics: columns of tables that are scores; by default, `score` or `correct`.
-
-    Raises:
-        UserError: the file cannot be read, is of no known format, is damaged, or has no scores.
+    `metrics` are columns of tables that are scores; by default, `score` or `correct`.
     """
     if not (path.is_file() or path.is_dir()):
         raise UserError(
@@ -189,7 +177,6 @@ class _Sample(LmEvalSample):
 
 
 def _samples_in(folder: Path) -> dict[Path, Records]:
-    """The samples of each task in a folder of lm-eval's results."""
     with reading(folder):
         files = sorted(own for own in folder.rglob("samples_*.jsonl") if own.is_file())
         others = sorted(own.name for own in folder.iterdir() if not own.is_dir())
@@ -199,7 +186,7 @@ def _samples_in(folder: Path) -> dict[Path, Records]:
             f"{folder} holds no samples ({found}); name a file, such as a log of Inspect or a "
             "table, or a folder with samples_*.jsonl, which lm-eval writes with --log_samples"
         )
-    task, count = Counter(_task(file) for file in files).most_common(1)[0]
+    task, count = Counter(map(_task, files)).most_common(1)[0]
     if count > 1:
         raise UserError(
             f"{folder} holds {count} results of {one_line(task)}; name the file of one of them, "
@@ -313,10 +300,9 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
     if not item or not scores:
         missing = f"scores: {' or '.join(_SCORE)}, or a column that --metric names"
         missing = missing if item else f"items: {', '.join(_COLUMNS['item'])}"
-        raise UserError(
-            f"{file} has no column of {missing}; it has {shortened(', '.join(columns))}"
-        )
-    if models := sorted({_text(row.cells.get("model")) for row in rows} - {""}):
+        listed = shortened(", ".join(columns))
+        raise UserError(f"{file} has no column of {missing}; it has {listed}")
+    if models := sorted({text_of(row.cells.get("model")).strip() for row in rows} - {""}):
         log.name = one_line(models[0])
     if len(models) > 1:
         raise UserError(
@@ -324,7 +310,8 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
             "expected one model in each file"
         )
     for where, cells in rows:
-        texts: dict[str, Any] = {what: _text(cells.get(name)) for what, name in places.items()}
+        texts: dict[str, Any]
+        texts = {what: text_of(cells.get(name)).strip() for what, name in places.items()}
         if not texts["item"] or isinstance(cells[item], bool | list | dict):
             raise UserError(
                 f"{where}: {item} is {described(cells[item])}; expected a text or number"
@@ -333,10 +320,3 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
         fields = {name: own for name, own in cells.items() if name not in (item, *scores)}
         log.rows.append(Scored(**texts, scores=read, fields=fields))
     return log
-
-
-def _text(cell: object) -> str:
-    """A cell as text, empty if it is missing; 7 and 7.0 are the same as "7"."""
-    if is_missing(cell):
-        return ""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

@@ -33,12 +33,7 @@ class ModelTexts:
 
 
 def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list[ModelTexts]:
-    """The texts of each model in the files, in their order; notes say what does not fit.
-
-    Raises:
-        UserError: a file cannot be read, has texts of several models although it has one's name, or
-            no text of a model fits the prompts.
-    """
+    """The texts of each model in the files, in their order; notes say what does not fit."""
     read = [(own, read_outputs(own.file), checksum(own.file)) for own in files]
     known = {own.name or output.model for own, found, _ in read for output in found} - {None, ""}
     outputs: dict[str, list[Output]] = {}
@@ -53,10 +48,8 @@ def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list
                 "models in the field or column model, or NAME=FILE"
             )
     matcher = Matcher(prompts)
-    return [
-        ModelTexts(model, sources[model], matched_to(matcher, own, f"{model}: "))
-        for model, own in outputs.items()
-    ]
+    matched = {model: matched_to(matcher, own, f"{model}: ") for model, own in outputs.items()}
+    return [ModelTexts(model, sources[model], own) for model, own in matched.items()]
 
 
 def _by_model(
@@ -89,11 +82,7 @@ def _by_model(
 
 
 def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> Matched:
-    """The texts by prompt; a note says what does not fit.
-
-    Raises:
-        UserError: none fits, or all requests failed.
-    """
+    """The texts by prompt; a note says what does not fit, and a UserError that nothing does."""
     matched = matcher.match(with_cuts(list(outputs)))
     problems = matched.problems()
     if not matched.outputs:

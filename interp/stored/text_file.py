@@ -21,11 +21,7 @@ class TextFile(Options):
 
 
 def text_file(text: str) -> TextFile:
-    """A file from PATH or NAME=PATH; a path that exists is never split.
-
-    Raises:
-        ValueError: the name or the path is invalid.
-    """
+    """A file from PATH or NAME=PATH (else a ValueError); a path that exists is never split."""
     name, sign, place = text.partition("=")
     if not sign or "/" in name or os.path.lexists(text):
         return TextFile(file=texts.path(text))

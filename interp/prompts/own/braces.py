@@ -17,10 +17,7 @@ def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
 
     `{It rains.}` is a segment, and `{rule: If it rains, it is wet.}` is one with a name; others are
     named part1, part2 ... `<rule>...</rule>` marks a segment as in files of pairs.
-
-    Raises:
-        UserError: the text is empty; braces are nested or not closed, or a segment is empty, is
-            named twice, or has a reserved name; or there is no segment.
+    A UserError says what is wrong with braces, names or segments, or that there is none.
     """
     if not isinstance(text, str) or not text.strip():
         raise UserError(f"the prompt is {described(text)}; expected a text: {_HOW}")
@@ -44,11 +41,7 @@ def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
 
 
 def options_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """The answers to compare: several texts, or one with bars as in files of pairs.
-
-    Raises:
-        UserError: there are fewer than two, or one is empty or given twice.
-    """
+    """At least two different answers to compare: texts, or one with bars as in files of pairs."""
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise UserError(f'options is {described(given)}; expected texts, such as "Paris|Rome"')

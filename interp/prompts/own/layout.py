@@ -56,7 +56,7 @@ _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
 _KNOWN = re.compile(rf"({'|'.join(SEGMENTS)})(s|_?\d+)?", re.IGNORECASE)
-_NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
+NAMELESS = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
 """Names that pandas gives to an index, or to a column that has none."""
 
 Cells = Mapping[str, str]
@@ -79,12 +79,7 @@ class Layout:
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
-        """The layout of a table with the given columns.
-
-        Raises:
-            UserError: a column is missing, or is neither a segment nor a factor; or a template
-            names an unknown column.
-        """
+        """The layout of a table with these columns (UserError: one is missing, or unknown)."""
         known = (*REQUIRED, OPTIONS, CONTRAST, CLUSTER, TEXT)
         check_names(columns, known)
         if missing := [name for name in REQUIRED if name not in columns]:
@@ -93,23 +88,21 @@ class Layout:
                 f"{TEXT}, or a column for each segment. If one is the index of a data frame, use "
                 "reset_index()"
             )
+        if templates and TEXT in columns:
+            raise UserError(
+                "a template composes the columns of segments, but the table has a column "
+                f"{TEXT}; omit the template or the column"
+            )
         others = [name for name in columns if name not in known]
-        if TEXT in columns:
-            if templates:
-                raise UserError(
-                    "a template composes the columns of segments, but the table has a column "
-                    f"{TEXT}; omit the template or the column"
-                )
-            around = _around(others)
-            return cls((), factors_of([n for n in others if n not in around]), (), around)
         named = _named(templates, others)
         around = _around([name for name in others if name not in named])
         others = [name for name in others if name not in around]
         plain = [name for name in others if not name.startswith(FACTOR)]
         segments = [name for name in others if name in named] if templates else plain
-        _check_segments(segments)
-        if not templates:
-            _check_known(segments)
+        if TEXT in columns:
+            segments = []
+        else:
+            _check_segments(segments, templated=bool(templates))
         chosen = set(segments)
         factors = factors_of([name for name in others if name not in chosen])
         own = [column for column, factor in factors.items() if factor == PHRASING]
@@ -121,11 +114,7 @@ class Layout:
         return cls(tuple(segments), factors, tuple(templates), around)
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
-        """The prompts of a row, one for each phrasing.
-
-        Raises:
-            UserError: a cell is invalid.
-        """
+        """The prompts of a row, one for each phrasing (UserError: a cell is invalid)."""
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
         own = {factor: cells[column].strip() for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
@@ -158,13 +147,10 @@ class Layout:
     def _texts(self, cells: Cells) -> Iterator[tuple[str, dict[str, Span]]]:
         if not self.segments:
             yield unmarked(cells[TEXT])
-        elif self.templates:
-            yield from (compose(list(_filled(template, cells))) for template in self.templates)
-        else:
-            parts: list[tuple[str | None, str]] = []
-            for name in self.segments:
-                parts += [(None, "\n"), (name, cells[name])]
-            yield compose(parts[1:])
+            return
+        lines = "\n".join(f"{{{name}}}" for name in self.segments)
+        for template in self.templates or [lines]:
+            yield compose(list(_filled(template, cells)))
 
 
 def _around(columns: Sequence[str]) -> tuple[str, ...]:
@@ -182,15 +168,10 @@ def _around(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_names(columns: Sequence[str], known: Sequence[str]) -> None:
-    """Reject columns without a name, and names that are nearly those of known columns.
-
-    Raises:
-        UserError: a column has no name, has a name that pandas gives to an index, or looks like
-            one of the `known` columns, in whose place it would be taken for a factor.
-    """
+    """Reject columns without a name, and those that look like a known one, but would be factors."""
     seen = {as_seen(name): name for name in known}
     for name in columns:
-        if _NAMELESS.fullmatch(name.removeprefix(FACTOR).strip()):
+        if NAMELESS.fullmatch(name.removeprefix(FACTOR).strip()):
             raise UserError(
                 f"the column {name!r} is the index of a data frame, or has no name. Write the file "
                 "without the index: to_csv(..., index=False), to_parquet(..., index=False); name "
@@ -205,12 +186,7 @@ def check_names(columns: Sequence[str], known: Sequence[str]) -> None:
 
 
 def factors_of(columns: Sequence[str]) -> dict[str, str]:
-    """The factor of each column that is not part of a prompt.
-
-    Raises:
-        UserError: two columns name the same factor, or the prompts table has another column of
-            that name.
-    """
+    """The factor of each column that is not part of a prompt, which no other column may name."""
     factors: dict[str, str] = {}
     taken = {PAIR}
     for name in columns:
@@ -233,31 +209,28 @@ def factors_of(columns: Sequence[str]) -> dict[str, str]:
 def _named(templates: Sequence[str], columns: Sequence[str]) -> set[str]:
     named: set[str] = set()
     for template in templates:
+        shown = f"the template {shortened(template)!r}"
         try:
             parsed = [field for field in Formatter().parse(template) if field[1] is not None]
         except ValueError as error:
-            raise UserError(
-                f"the template {shortened(template)!r} is not valid: {error}"
-            ) from error
+            raise UserError(f"{shown} is not valid: {error}") from error
         for _, name, form, conversion in parsed:
             if form or conversion:
                 raise UserError(
-                    f"the template {shortened(template)!r} formats {name}; expected only "
-                    f"{{{name}}}, since segments are written unchanged"
+                    f"{shown} formats {name}; expected only {{{name}}}, since segments are written "
+                    "unchanged"
                 )
         fields = {str(name) for _, name, _, _ in parsed}
         if unknown := sorted(fields - set(columns)):
             known = shortened(", ".join(columns), 200) or "(there are none)"
-            expected = f"expected one or more of the columns {known}"
-            raise UserError(
-                f"the template {shortened(template)!r} names {shortened(unknown[0], 60)!r}; "
-                f"{lookalike(unknown[0], columns) or expected}"
-            )
+            hint = lookalike(unknown[0], columns) or f"expected one or more of the columns {known}"
+            raise UserError(f"{shown} names {shortened(unknown[0], 60)!r}; {hint}")
         named |= fields
     return named
 
 
-def _check_segments(names: Sequence[str]) -> None:
+def _check_segments(names: Sequence[str], *, templated: bool) -> None:
+    """Reject names that segments cannot have and, without a template, columns such as notes."""
     if not names:
         raise UserError(
             f"the prompt has no text: expected a column {TEXT}, or a column for each segment, "
@@ -270,16 +243,8 @@ def _check_segments(names: Sequence[str]) -> None:
                 f"letters, digits and underscores, other than {', '.join(RESERVED)}; if it is not "
                 f"part of the prompt, call it {_as_factor(name)}"
             )
-
-
-def _as_factor(column: str) -> str:
-    """The name that makes a column a factor."""
-    return f"{FACTOR}{'own_' * (column in TAKEN)}{shortened(column, 60)}"
-
-
-def _check_known(names: Sequence[str]) -> None:
-    """Reject columns, such as notes, that would become part of the prompts by mistake."""
-    if unknown := [name for name in names if not _KNOWN.fullmatch(name)]:
+    unknown = [name for name in names if not _KNOWN.fullmatch(name)]
+    if unknown and not templated:
         first = shortened(unknown[0], 60)
         near = nearest(unknown[0], SEGMENTS)
         meant = f"Did you mean {near}? " if near else ""
@@ -293,6 +258,11 @@ def _check_known(names: Sequence[str]) -> None:
         )
 
 
+def _as_factor(column: str) -> str:
+    """The name that makes a column a factor."""
+    return f"{FACTOR}{'own_' * (column in TAKEN)}{shortened(column, 60)}"
+
+
 def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
     """The parts of a template; only the first occurrence of a column is marked as a segment."""
     seen: set[str] = set()
@@ -304,10 +274,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str, contrast: str | None) -> Choice:
-    """The choice described by cells: options ("Yes//True|No//False"), and a form of the answer.
-
-    Of more than two options, a third cell names the two that are contrasted ("Yes|No").
-    """
+    """The choice described by cells: options ("Yes//True|No//False"), an answer, a contrast."""
     found = []
     cells = options.split("|")
     for cell in cells:
@@ -339,7 +306,7 @@ def _answer(options: str, gold: str, contrast: str | None) -> Choice:
         )
     names = tuple(option.name for option in found)
     two = names if contrast is None else tuple(part.strip() for part in contrast.split("|"))
-    if contrast is not None and (len(set(two)) != 2 or len(two) != 2 or not set(two) <= {*names}):
+    if contrast is not None and not (len(set(two)) == len(two) == 2 and set(two) <= {*names}):
         raise UserError(
             f"{CONTRAST} is {shortened(repr(contrast), 80)}; expected two of the options, "
             f'separated by "|", the positive one first, such as "{shortened("|".join(names[:2]))}"'
@@ -359,12 +326,7 @@ def _forms(cell: str) -> tuple[str, ...]:
 
 
 def unmarked(text: str) -> tuple[str, dict[str, Span]]:
-    """Text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments.
-
-    Raises:
-        UserError: a mark is not closed, or a segment is empty, is marked twice, or has a reserved
-            name.
-    """
+    """Text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments."""
     parts: list[tuple[str | None, str]] = []
     at = 0
     for found in _SEGMENT.finditer(text):

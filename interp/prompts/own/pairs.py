@@ -18,11 +18,11 @@ from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
 from interp.lookalikes import as_printed, lookalike
-from interp.prompts.files import SHOWN
+from interp.prompts.files import refuse
 from interp.prompts.own.facts import read_facts
 from interp.prompts.own.layout import FACTS, PAIR, PHRASING, REQUIRED, TEXT, Layout
 from interp.prompts.own.table import Source, described, table_of
-from interp.prompts.prompt import Donor, Messages, Prompt
+from interp.prompts.prompt import Donor, DonorSource, Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
@@ -109,20 +109,13 @@ def read_pairs(
         UserError: the table cannot be read, or has faults; the message quotes the first few.
     """
     prompts, found, phrasings = _read(source, templates)
-    if len(found) > 1:
-        raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
-    if found:
-        raise UserError(found[0])
+    refuse(found, f"{len(found):,} faults, the first:")
     pairs = _as_set(_copies_as_one(prompts, phrasings), source)
     return pairs if limit is None or limit == "all" else pairs.spread(limit, seed)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
-    """A line about each fault in a table of pairs, with the first place at which it occurs.
-
-    Raises:
-        UserError: the table cannot be read at all, or its columns are invalid.
-    """
+    """A line about each fault of rows in a table of pairs, with the first place where it occurs."""
     return _read(source, templates)[1]
 
 
@@ -275,19 +268,18 @@ def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
 
     The factor is the unit of tests, in which a copy is no further observation.
     """
-    texts: defaultdict[str, set[str]] = defaultdict(set)
-    # Phrasings of a row have ids of their own.
-    endings = [f"/{prompt.factors[PHRASING]}" if phrasings > 1 else "" for prompt in prompts]
-    pairs = [own.pair_id.removesuffix(end) for own, end in zip(prompts, endings, strict=True)]
-    for pair, prompt in zip(pairs, prompts, strict=True):
-        texts[pair].add(" ".join(prompt.text.split()))
-    clusters = {pair: prompt.factors[PAIR] for pair, prompt in zip(pairs, prompts, strict=True)}
+    groups: defaultdict[str, list[Prompt]] = defaultdict(list)
+    for prompt in prompts:
+        # Phrasings of a row have ids of their own.
+        ending = f"/{prompt.factors[PHRASING]}" if phrasings > 1 else ""
+        groups[prompt.pair_id.removesuffix(ending)].append(prompt)
     firsts: dict[frozenset[str], str] = {}
-    unit = {pair: firsts.setdefault(frozenset(own), clusters[pair]) for pair, own in texts.items()}
-    return [
-        replace(prompt, factors={**prompt.factors, PAIR: unit[pair]})
-        for pair, prompt in zip(pairs, prompts, strict=True)
-    ]
+    units: dict[str, str] = {}
+    for own in groups.values():
+        texts = frozenset(" ".join(prompt.text.split()) for prompt in own)
+        unit = firsts.setdefault(texts, own[-1].factors[PAIR])
+        units |= dict.fromkeys((prompt.id for prompt in own), unit)
+    return [replace(own, factors={**own.factors, PAIR: units[own.id]}) for own in prompts]
 
 
 def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
@@ -299,36 +291,31 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
         ratio=PREMISES if set(PREMISES) <= names else None,
         whole_groups=False,
         unit=(PAIR,),
-        donors=_Donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
+        donors=_donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
     )
     found.check()
     return found
 
 
-class _Donors:
+def _donors(prompts: Sequence[Prompt]) -> DonorSource:
     """Donors from the other pairs: prompts with the same side, phrasing and segments."""
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for prompt in prompts:
+        for name in prompt.segments:
+            texts[name].add(prompt.segment_text(name))
+    # A segment that is identical in all prompts cannot be replaced.
+    varied = [name for name, found in texts.items() if len(found) > 1]
 
-    def __init__(self, prompts: Sequence[Prompt]) -> None:
-        self._prompts = prompts
-        texts: defaultdict[str, set[str]] = defaultdict(set)
-        for prompt in prompts:
-            for name in prompt.segments:
-                texts[name].add(prompt.segment_text(name))
-        # A segment that is identical in all prompts cannot be replaced.
-        self._varied = [name for name, found in texts.items() if len(found) > 1]
-
-    def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of a prompt, in an order determined by its id."""
-        own = self._prompts[number]
-        others = [other for other in self._prompts if _alike(own, other)]
+    def of(number: int) -> Iterator[Donor]:
+        own = prompts[number]
+        others = [other for other in prompts if _alike(own, other)]
         rng = random.Random(f"donors {own.pair_id}")
-        # Use only `random.random`, the only method whose values are the same in all Python
-        # versions.
+        # Only the values of `random.random` are the same in all Python versions.
         for other in sorted(others, key=lambda _: rng.random()):
-            texts = {
-                name: other.segment_text(name) for name in self._varied if name in own.segments
-            }
+            texts = {name: other.segment_text(name) for name in varied if name in own.segments}
             yield Donor(other.id, "instance", texts)
+
+    return of
 
 
 def _alike(own: Prompt, other: Prompt) -> bool:

@@ -4,7 +4,6 @@ Whatever the source, the same cells are accepted. Every cell must have text, sin
 one of its parts would differ from the others in more than what its factors say.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,9 +14,9 @@ import pandas as pd
 
 from interp.errors import UserError, kind_of, shortened
 from interp.lookalikes import UNREADABLE, is_blank
-from interp.prompts.columns import check_unique
 from interp.prompts.files import Row, as_written, check_cell, read_rows
-from interp.prompts.own.layout import FACTS, REQUIRED
+from interp.prompts.own.layout import FACTS, NAMELESS, REQUIRED
+from interp.prompts.sheets import check_unique
 
 Source = str | Path | pd.DataFrame
 """A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
@@ -26,9 +25,6 @@ _NO_VALUE = frozenset(
     "nan NaN <NA> NaT #N/A #NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM!".split()  # noqa: SIM905
 )
 """What pandas and Excel write in place of a value."""
-
-_NAMELESS = re.compile(r"|Unnamed: \d+")
-"""Names that pandas gives to a column that has none."""
 
 
 class Table(NamedTuple):
@@ -41,44 +37,30 @@ class Table(NamedTuple):
     """Whether the rows come from a data frame."""
 
     def texts(self, row: Row) -> dict[str, str]:
-        """The text of each cell of a row.
-
-        Raises:
-            UserError: a cell is empty, or holds something other than readable text.
-        """
+        """The text of each cell of a row; all must be readable, and none empty."""
         texts = {column: text_of(row.cells.get(column)) for column in self.columns}
         for column, text in texts.items():
-            check_cell(shortened(column, 60), _plain(row.cells.get(column)))
-            if is_blank(text):
-                raise UserError(f"{shortened(column, 60)} is empty; {self._advice}")
+            name = shortened(column, 60)
+            check_cell(name, _plain(row.cells.get(column)))
             # In two columns, such a word can be an answer.
-            if text in _NO_VALUE and column not in ("gold", "answer"):
-                raise UserError(
-                    f"{shortened(column, 60)} is {text!r}, which stands for a missing value; "
-                    f"{self._advice}"
+            marked = text in _NO_VALUE and column not in ("gold", "answer")
+            if marked or is_blank(text):
+                got = f"{text!r}, which stands for a missing value" if marked else "empty"
+                pandas = (
+                    ". pandas reads texts such as NA, None and null as empty, unless read_csv gets "
+                    "keep_default_na=False"
                 )
-            _check_readable(shortened(column, 60), text)
+                raise UserError(
+                    f"{name} is {got}; expected a text in every row. Write one, or remove the "
+                    "column; parts that only some prompts have can be marked in a column text"
+                    f"{pandas * self.framed}"
+                )
+            _check_readable(name, text)
         return texts
-
-    @property
-    def _advice(self) -> str:
-        pandas = (
-            ". pandas reads texts such as NA, None and null as empty, unless read_csv gets "
-            "keep_default_na=False"
-        )
-        return (
-            "expected a text in every row. Write one, or remove the column; parts that only some "
-            f"prompts have can be marked in a column text{pandas * self.framed}"
-        )
 
 
 def table_of(source: Source, required: Sequence[str]) -> Table:
-    """The rows with all their columns.
-
-    Raises:
-        UserError: the table cannot be read, has no rows, is a file that lacks a required column, or
-            has a column whose name is no readable text.
-    """
+    """The rows with all their columns; a UserError if a file lacks one that is required."""
     if not isinstance(source, str | Path | pd.DataFrame):
         raise UserError(
             f"the table is {kind_of(source)}; expected a file or a data frame, such as "
@@ -97,7 +79,7 @@ def table_of(source: Source, required: Sequence[str]) -> Table:
     columns = tuple(
         name
         for name in names
-        if not _NAMELESS.fullmatch(name.strip())
+        if not NAMELESS.fullmatch(name.strip())
         or not all(_is_empty(row.cells.get(name)) for row in rows)
     )
     for name in columns:
