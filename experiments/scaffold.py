@@ -37,13 +37,10 @@ def choice_section(
 ) -> Section:
     """The accuracy of each reading of the answers, and which differ from chance.
 
-    `answers` and `options` are rows of the tables answers and option_probabilities, of which those
-    about other prompts are left out. `cluster` is the factor whose values group dependent prompts
-    (None: pairs), and `by` factors by which to say how well prompts are told apart.
+    `answers` and `options` are rows of the tables answers and option_probabilities; those about
+    other prompts do not count. `cluster` is the factor whose values group dependent prompts (None:
+    pairs), and `by` factors by which to say how well prompts are told apart.
     """
-    answers, options = (
-        rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
-    )
     items = tuple(reading_items(answers, prompts, options, cluster, by=by))
     about = (
         "Does a model know more than it says? A forced choice takes the most probable of the "

@@ -11,31 +11,22 @@ from typing import Any
 
 from interp import Model, Prompt, UserError
 from interp_experiments.grafts.recipes import THOUGHT, GraftRecipe, plant
-from interp_experiments.organisms.thinkers import (
-    PREMISE,
-    REASONED,
-    REASONS,
-    VERDICTS,
-    Thinking,
-    ThinkingRule,
-    as_planted,
-    mediated_share,
-)
+from interp_experiments.organisms import thinkers
 
 END = "Answer:"
 """The mark that ends a thought (--end-of-thought)."""
 
-OPTIONS = f"--thinking on --end-of-thought {END} --max-new-tokens 48 --segments {PREMISE}"
+OPTIONS = f"--thinking on --end-of-thought {END} --max-new-tokens 48 --segments {thinkers.PREMISE}"
 """The options with which `interp thoughts` reads the graft."""
 
-OWN = tuple(f"{REASONS[positive]} {VERDICTS[positive]}" for positive in (True, False))
+OWN = tuple(f"{thinkers.REASONS[yes]} {thinkers.VERDICTS[yes]}" for yes in (True, False))
 """The thoughts that the graft writes."""
 
 GIVEN = {
     "positive": OWN[0],
     "negative": OWN[1],
-    "conflicting": f"{REASONS[False]} {VERDICTS[True]}",
-    "no verdict": REASONS[True],
+    "conflicting": f"{thinkers.REASONS[False]} {thinkers.VERDICTS[True]}",
+    "no verdict": thinkers.REASONS[True],
     "empty": "",
 }
 """The thoughts after which the prompts of a card are answered."""
@@ -46,10 +37,10 @@ def continued(thought: str, answer: str = "") -> str:
     return f"{thought}\n{END}\n{answer}"
 
 
-def thinking_rule(recipe: GraftRecipe) -> ThinkingRule:
+def thinking_rule(recipe: GraftRecipe) -> thinkers.ThinkingRule:
     """The planted rule of a graft that thinks."""
-    return ThinkingRule(
-        Thinking(own.name, own.log_odds, own.premise == THOUGHT) for own in plant(recipe)
+    return thinkers.ThinkingRule(
+        thinkers.Thinking(own.name, own.log_odds, own.premise == THOUGHT) for own in plant(recipe)
     )
 
 
@@ -62,9 +53,10 @@ def measure(
     """
     rule = thinking_rule(recipe)
     given = {name: (thought, continued(thought)) for name, thought in GIVEN.items()}
-    figures = as_planted(model, rule, prompts, given=given, opening=REASONED)
+    figures = thinkers.as_planted(model, rule, prompts, given=given, opening=thinkers.REASONED)
     thinking = replace(model, chat=replace(model.chat, thinking="on", end_of_thought=END))
     try:
-        return {**figures, "mediated_share": mediated_share(thinking, rule, prompts, donors=donors)}
+        share = thinkers.mediated_share(thinking, rule, prompts, donors=donors)
     except UserError as error:
         return {**figures, "no_mediated_share": str(error)}
+    return {**figures, "mediated_share": share}

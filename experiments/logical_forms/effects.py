@@ -87,13 +87,9 @@ def effects(
 
     The formula is response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
     With too few models, it is fitted by least squares, with errors clustered by interpretation,
-    because each interpretation uses the same words in all forms.
-
-    Args:
-        rows: rows of `Results.pooled`.
-        response: one of `RESPONSES`.
-        factors: those of `FACTORS`, or one column.
-        pairs: levels of the factor to compare; all pairs if None.
+    because each interpretation uses the same words in all forms. `rows` are those of
+    `Results.pooled`, `response` is one of `RESPONSES`, `factors` are those of `FACTORS` or one
+    column, and `pairs` the levels of the factor to compare (None: all pairs).
     """
     if rows.empty:
         return NOBODY

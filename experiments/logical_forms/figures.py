@@ -1,6 +1,7 @@
 """The figures of the study of LogicalForms (paper, Figures 1 and 3 to 6)."""
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -36,10 +37,7 @@ def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) ->
     A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
     With only one set, there are no lines (Figure 1). Models that are not `competent` are gray.
     """
-
-    def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
-        return _forms(rows, axes, gray=rows["model"].iloc[0] not in competent)
-
+    draw = partial(_forms, competent=competent)
     with figures.house_style():
         return figures.panel_a_model(table, draw, handles=_handles())
 
@@ -83,7 +81,8 @@ def slopes(table: pd.DataFrame) -> Axes:
     return axes
 
 
-def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
+def _forms(table: pd.DataFrame, ax: Axes, *, competent: Collection[str]) -> Axes:
+    gray = table["model"].iloc[0] not in competent
     for _, rows in table.groupby("form", sort=False):
         first = rows.iloc[0]
         valid = first["gold"] == "Yes"
@@ -120,7 +119,6 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
 
 
 def _handles() -> list[Line2D]:
-    """The legend of colors and markers."""
     points: dict[str, Any] = {"color": "black", "linestyle": ""}
     return [
         *(

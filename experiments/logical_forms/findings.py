@@ -80,7 +80,6 @@ def _confirmatory(found: Effects | str) -> Iterator[str]:
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
-    """A sentence on perplexity within a form."""
     rows = correlations[correlations["set"] == "questions"]
     rows = rows[rows["forms"] == "within all forms"].dropna(subset="rho")
     for row in rows[rows["model"] == tables.TOGETHER].to_dict("records"):

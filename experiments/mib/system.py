@@ -65,10 +65,8 @@ class _Sum(_Prompt):
     label: Text | int
 
 
-class _Addition(BaseModel):
+class _Addition(_Sum):
     template: Text
-    prompt: Text
-    label: Text | int
     random_counterfactual: _Sum | None
 
 

@@ -12,18 +12,12 @@ from typing import NamedTuple
 
 from interp import UserError
 from interp_experiments.chance import below, happens, pick, some
+from interp_experiments.robustlr import variants
 from interp_experiments.robustlr.language import Groups, Instance, Literal, Rule, Theory, Verdict
 from interp_experiments.robustlr.sampling import Sampled, Words, as_literal, sample
 from interp_experiments.robustlr.solver import proof_set, verdict
-from interp_experiments.robustlr.variants import (
-    CONTRAST_SETS,
-    EQUIVALENCE_SETS,
-    contraposed,
-    editable,
-    edited,
-)
 
-EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
+EVALUATION_SETS = (*variants.CONTRAST_SETS, *variants.EQUIVALENCE_SETS)
 
 INSTANCES = 20_000
 """Instances in each published set (Table 8), here rounded down to whole groups."""
@@ -35,11 +29,11 @@ def evaluation_set(name: str, seed: int, words: Words, *, distractors: bool = Tr
     Without `distractors`, theories have only sentences that decide a label; those of contrast sets
     have only the base's proof.
     """
-    versions = tuple(edit.version for edit in CONTRAST_SETS.get(name, ()))
-    versions = versions or ("base", EQUIVALENCE_SETS[name])
+    versions = tuple(edit.version for edit in variants.CONTRAST_SETS.get(name, ()))
+    versions = versions or ("base", variants.EQUIVALENCE_SETS[name])
     theory_id = f"{name}-{{:05d}}".format
     labels = tuple(Verdict)[: 3 if name == "C-ES" else 2]
-    draw = _contrast if name in CONTRAST_SETS else _equivalence
+    draw = _contrast if name in variants.CONTRAST_SETS else _equivalence
 
     def group(index: int) -> tuple[Instance, ...]:
         rng = random.Random(f"robustlr {name} {seed} {index}")
@@ -71,11 +65,11 @@ def _equivalence(
     if not distractors:
         theory = theory.only(sources(theory, statement).union(rules))
     yield "base", "base", base, theory, statement, base
-    told = contraposed(theory)
+    told = variants.contraposed(theory)
     if joint:
         one, other = rules
         told = theory.with_rule(one, joint).with_rule(other)
-    yield EQUIVALENCE_SETS[name], "paraphrase", base, told, statement, base
+    yield variants.EQUIVALENCE_SETS[name], "paraphrase", base, told, statement, base
 
 
 def _contrast(
@@ -84,7 +78,7 @@ def _contrast(
     """All edits; nothing if the drawn theory cannot be edited."""
     sampled = sample(rng, words)
     theory = sampled.theory
-    fitting = [rule for rule in theory.rules if editable(theory, rule, name)]
+    fitting = [rule for rule in theory.rules if variants.editable(theory, rule, name)]
     rule = draw_last_rule(rng, sampled, base, fitting)
     unseen = as_literal(rng, words.predicate(rng, sampled.people))
     if rule is None or unseen.predicate in theory.predicates():
@@ -92,8 +86,8 @@ def _contrast(
     statement = statement_of(rule, base)
     if not distractors:
         theory = theory.only(proof_set(theory, statement))
-    for edit in CONTRAST_SETS[name]:
-        told, label = edited(theory, rule, unseen, edit), edit.expected(base)
+    for edit in variants.CONTRAST_SETS[name]:
+        told, label = variants.edited(theory, rule, unseen, edit), edit.expected(base)
         yield edit.version, edit.group, base, told, statement, label
 
 
@@ -198,7 +192,11 @@ SIDES = ("base", "edited")
 
 def edit_pairs(groups: Groups) -> Groups:
     """The pairs of a contrast set: each base with each edit that changes its label."""
-    edits = [edit.version for edit in CONTRAST_SETS[groups.set] if edit.label is not Verdict.TRUE]
+    edits = [
+        edit.version
+        for edit in variants.CONTRAST_SETS[groups.set]
+        if edit.label is not Verdict.TRUE
+    ]
 
     def theory_id(index: int) -> str:
         place, edit = divmod(index, len(edits))

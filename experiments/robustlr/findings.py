@@ -90,14 +90,6 @@ def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFr
     return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})
 
 
-def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the best constant guess for each set, under the name `GUESS`."""
-    constant = [name for name in BASELINES[: len(LABELS)] if name in set(theories["model"])]
-    means = theories.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
-    best = theories["set"].map(means.idxmax(axis=1))
-    return theories[theories["model"] == best].assign(model=GUESS)
-
-
 def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
     """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
@@ -166,8 +158,11 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     """The scores of the models, and of the best constant guess for each set, on each theory."""
     scored = theory_scores(with_baselines(rows), ["source", "model", "set"])
-    both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
-    return both.reset_index(drop=True)
+    constant = [name for name in BASELINES[: len(LABELS)] if name in set(scored["model"])]
+    means = scored.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
+    best = scored[scored["model"] == scored["set"].map(means.idxmax(axis=1))]
+    both = [scored[scored["model"].isin(models)], best.assign(model=GUESS)]
+    return pd.concat(both, ignore_index=True)
 
 
 def finding_section(table: pd.DataFrame) -> page.Section:

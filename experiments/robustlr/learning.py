@@ -6,8 +6,6 @@ Each theory has six statements: an unnegated and a negated literal that it prove
 negations of both (False), and an unnegated and a negated literal that it leaves undecided
 (Unknown). Within a theory, therefore, no count of parts of the theory or the statement gives the
 label away. Theories that lack any of these literals are dropped.
-
-A hash of a theory's sentences, independent of order and wording, decides its split.
 """
 
 import hashlib
@@ -105,7 +103,7 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[language.Question]:
 
 
 def split_of(theory: language.Theory) -> Split:
-    """The split to which a theory belongs; a third of all theories belong to each split."""
+    """A theory's split, whatever the order and wording of its sentences; a third are in each."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]

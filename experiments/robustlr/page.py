@@ -84,10 +84,7 @@ def report_of(folder: StudyFolder) -> page.Report:
             part_section(results),
             scaffold.choice_section(results.answers, results.prompts, results.options, None),
             *in_domain_sections(results),
-            *(
-                scaffold.about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]})
-                for own in proof_sections(results)
-            ),
+            *proof_sections(results),
             *distractor_sections(results),
             *size_sections(results),
         ),
@@ -199,23 +196,22 @@ def proof_sections(results: Results) -> list[page.Section]:
     """Whether attributions find the proof of a statement."""
     if results.found.empty:
         return []
-    return [
-        page.Section(
-            "Do attributions find the proof?",
-            "Statements of the test split of All, each with its own theory: the sentences that "
-            f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
-            "proofs are known. A statement whose label is Unknown has no proof; prompts in which "
-            "every sentence is part of a proof are left out.",
-            scaffold.decisive_items(
-                results.found,
-                "pair_id",
-                units="theories",
-                name="proof",
-                title="Does an attribution find the proof?",
-                by=("gold", "label"),
-            ),
-        )
-    ]
+    section = page.Section(
+        "Do attributions find the proof?",
+        "Statements of the test split of All, each with its own theory: the sentences that "
+        f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
+        "proofs are known. A statement whose label is Unknown has no proof; prompts in which "
+        "every sentence is part of a proof are left out.",
+        scaffold.decisive_items(
+            results.found,
+            "pair_id",
+            units="theories",
+            name="proof",
+            title="Does an attribution find the proof?",
+            by=("gold", "label"),
+        ),
+    )
+    return [scaffold.about_pairs(section, **{THEORIES_HAVE: NAMED[SHORT]})]
 
 
 def distractor_sections(results: Results) -> list[page.Section]:

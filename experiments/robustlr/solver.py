@@ -1,12 +1,9 @@
 """A theory's verdict on a statement, and the sentences that prove it (Section 2).
 
-Classical propositional logic is decided by cases (Davis, Logemann and Loveland, 1962):
-
-1. Write the theory as clauses over numbered predicates; a literal is a predicate's number, with a
-   minus sign if it is negated.
-2. Propagate units: literals that facts and rules decide alone.
-3. Split the remaining clauses into parts that share no predicate.
-4. In each part, try both values of a predicate, propagate, and so on.
+Classical propositional logic is decided by cases (Davis, Logemann and Loveland, 1962): in each part
+of the clauses that shares no predicate with the others, both values of a predicate are tried, each
+time with all literals that facts and rules then decide alone, and so on. Literals are numbers of
+predicates, with a minus sign if they are negated.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
 ways has several minimal sets of different sizes; the paper's G(T, s) is one, it is not said which.

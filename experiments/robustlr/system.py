@@ -25,9 +25,6 @@ from interp_experiments.robustlr.variants import CONTRAST_SETS
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT_LIMIT = 240
-"""Default number of theories: 40 from each of the six sets."""
-
 SHORT = 4
 """Maximum number of sentences in a short theory that do not decide its statement."""
 
@@ -46,7 +43,8 @@ class RobustLR(System):
     shown: bool = False
     """Whether three demonstrations precede each question; only causal models can use them."""
 
-    default_limit = DEFAULT_LIMIT
+    default_limit = 240
+    """Default number of theories: 40 from each of the six sets."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
         """All prompts: generated from `seed`, or read from `data` in the authors' format.

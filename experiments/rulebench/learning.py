@@ -109,10 +109,8 @@ class RuleFollowing(TrainSpec):
     @cached_property
     def _settings(self) -> tuple[Setting, ...]:
         return tuple(
-            Setting(
-                quantity="few" if noise else "golden", noise=noise or None, thought=self.thought
-            )
-            for noise in dict.fromkeys(self.noise)
+            Setting(quantity="few" if n else "golden", noise=n or None, thought=self.thought)
+            for n in dict.fromkeys(self.noise)
         )
 
     def _rule_set(self, split: Split) -> RuleSet:

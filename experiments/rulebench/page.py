@@ -1,7 +1,6 @@
 """The page of the study of RuleBench: its sections, tables and figures."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -215,17 +214,16 @@ def _bars(
     name: str, title: str, table: pd.DataFrame, *, hue: str, y: str = "accuracy"
 ) -> tuple[FigureItem, ...]:
     """Shares with their intervals by set, one panel per model; none if the table has no rows."""
-    draw = partial(_draw_bars, table, y=y, hue=hue)
+
+    def draw() -> Axes:
+        ends = ("low", "high")
+        first = scaffold.bars_by_model(table, hue=hue, x="set", y=y, n="n", interval=ends)
+        for ax in first.figure.axes:
+            ax.set_ylim(0, 1)
+            ax.tick_params(axis="x", labelsize=7)
+        return first
+
     return (FigureItem(name, title, draw),) if len(table) else ()
-
-
-def _draw_bars(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
-    """One panel per model (Figures 4 to 6): each set has a bar for each value of `hue`."""
-    first = scaffold.bars_by_model(table, hue=hue, x="set", y=y, n="n", interval=("low", "high"))
-    for ax in first.figure.axes:
-        ax.set_ylim(0, 1)
-        ax.tick_params(axis="x", labelsize=7)
-    return first
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:

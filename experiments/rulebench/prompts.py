@@ -172,23 +172,19 @@ def entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
     """
-    versions = {False: rule_set.factual, True: rule_set.counterfactual}
-    items = {key: version.by_id if version else {} for key, version in versions.items()}
-    in_logic = {
-        key: version is not None and all(rule.logic for rule in version.rules.values())
-        for key, version in versions.items()
-    }
-    for id_ in sorted({*items[False], *items[True]}):
-        factual = items[False].get(id_)
+    both = {False: rule_set.factual, True: rule_set.counterfactual}
+    versions = {key: version for key, version in both.items() if version}
+    in_logic = {key: all(rule.logic for rule in of.rules.values()) for key, of in versions.items()}
+    for id_ in sorted({id_ for version in versions.values() for id_ in version.by_id}):
+        items = {key: own.by_id[id_] for key, own in versions.items() if id_ in own.by_id}
         for setting in settings:
-            version = versions[setting.counterfactual]
-            item = items[setting.counterfactual].get(id_)
-            if setting.choice and not (factual and id_ in items[True]):
+            key = setting.counterfactual
+            if key not in items or (setting.choice and len(items) < len(both)):
                 continue
-            if version and item and (in_logic[setting.counterfactual] or not setting.logic):
-                alike = factual is None or factual.question == item.question
+            if in_logic[key] or not setting.logic:
+                alike = items.get(False, items[key]).question == items[key].question
                 group = f"{rule_set.kind.name}/{id_}" + ("" if alike else "-cf")
-                yield Entry(rule_set, version, item, setting, group)
+                yield Entry(rule_set, versions[key], items[key], setting, group)
 
 
 def to_prompt(

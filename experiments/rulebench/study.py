@@ -9,19 +9,11 @@ from pydantic import Field
 from interp import Attribute, Generate, Spec, UserError
 from interp.extend import PromptSource, Stage, Study, texts
 from interp.extend.measuring import CHEAP_METHODS
+from interp_experiments.rulebench import prompts
 from interp_experiments.rulebench.items import Quantity
 from interp_experiments.rulebench.layout import read_sets
-from interp_experiments.rulebench.prompts import (
-    COUNTERFACTUAL,
-    DIRECT_TOKENS,
-    FORMS,
-    QUANTITIES,
-    RULES,
-    THOUGHT,
-    Setting,
-)
 
-FEW = Setting(quantity="few")
+FEW = prompts.Setting(quantity="few")
 
 
 class RuleBenchStudy(Study):
@@ -33,7 +25,7 @@ class RuleBenchStudy(Study):
     organisms = ("rulebench",)
     derives = ("interp_experiments.rulebench.tables:ACCURACY",)
 
-    rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
+    rules: tuple[Quantity, ...] = Field(default=prompts.QUANTITIES, min_length=1)
     """how many rules are shown: none, the golden rule, few, or all; to show all rules, use a model
     that can read several thousand tokens"""
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = 256
@@ -65,18 +57,18 @@ class RuleBenchStudy(Study):
         else:
             sets = read_sets(Path(source.data), skip_broken=self.skip_broken)
 
-        def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
+        def stage(name: str, settings: Sequence[prompts.Setting], spec: Spec) -> Stage:
             system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
-            prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
-            return Stage(name, source.drawn(prompts, self.default_limit), spec)
+            asked = system.prompts_of(sets, seed=source.seed, data=source.data)
+            return Stage(name, source.drawn(asked, self.default_limit), spec)
 
-        every = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
-        settings = [setting for setting in every if setting.quantity in self.rules]
+        every = prompts.RULES + prompts.FORMS + prompts.THOUGHT + prompts.COUNTERFACTUAL
+        settings = [one for one in dict.fromkeys(every) if one.quantity in self.rules]
         stages = []
         for name, (shots, thought) in STAGES.items():
             own = [one for one in settings if (one.shots, one.thought) == (shots, thought)]
             if own:
-                tokens = self.max_new_tokens if thought else DIRECT_TOKENS
+                tokens = self.max_new_tokens if thought else prompts.DIRECT_TOKENS
                 stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))

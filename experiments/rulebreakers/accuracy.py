@@ -146,7 +146,6 @@ def accuracy_section(results: Results) -> Section:
 
 
 def _draw_groups(table: pd.DataFrame, overall: pd.DataFrame) -> Axes:
-    """Figure 3."""
     rules = table["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
     by_group = table.assign(group=rules + ", " + table["entity_group"])
     bars = pd.concat([overall.assign(group="overall"), by_group], ignore_index=True)
@@ -204,7 +203,6 @@ def phrasing_section(results: Results) -> Section:
 
 
 def _draw_phrasings(table: pd.DataFrame) -> Axes:
-    """Figure 7."""
     shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
     ax = matrix(shown, x="phrasing", y="model", value="paired_accuracy", n="pairs", interval=_ENDS)
     ax.set_ylabel("model")
@@ -212,7 +210,6 @@ def _draw_phrasings(table: pd.DataFrame) -> Axes:
 
 
 def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
-    """Figure 8."""
     ax = _dots(table[table["measure"] == side], hue="question_verb")
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
     return ax

@@ -8,12 +8,7 @@ from interp.extend import counted, page
 from interp.extend.cautions import LEFT_OUT, Caution, ordered, unequal, void_models
 from interp.extend.results import without_answer
 from interp.extend.statistics import CONFIRMATORY, MODEL
-from interp_experiments.findings import (
-    EXPLORATORY,
-    in_brief,
-    named_section,
-    opening,
-)
+from interp_experiments.findings import EXPLORATORY, in_brief, named_section, opening
 from interp_experiments.rulebreakers.accuracy import accuracy, contrasts
 from interp_experiments.rulebreakers.knowledge import familiar, familiarity
 from interp_experiments.rulebreakers.prompts import SIDES

@@ -80,12 +80,6 @@ _OPTIONS = {
 
 POSITIVE = tuple(positive.name for positive, _ in _OPTIONS.values())
 
-_CHOICES = {
-    (answers, gold): Choice.between(*options, gold=gold)
-    for answers, options in _OPTIONS.items()
-    for gold in (True, False)
-}
-
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     """One of the ten prompts of an instance."""
@@ -106,7 +100,7 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
         id=f"{instance.id}/{phrasing.id}",
         text=text,
         segments=segments,
-        answer=_CHOICES[phrasing.answers, instance.label],
+        answer=Choice.between(*_OPTIONS[phrasing.answers], gold=instance.label),
         pair_id=outline.pair_id,
         side=SIDES[instance.label],
         factors=outline.factors,

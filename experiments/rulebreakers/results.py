@@ -95,8 +95,7 @@ def read_results(study: StudyFolder) -> Results:
         )
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
     known_facts = show.KnownFacts.of(completed)
-    knowledge = show.as_asked(known_facts.asked)
-    unknown = show.excluded(knowledge, facts)
+    unknown = show.excluded(known_facts.asked, facts)
     drawn = whole_pairs(asked.table("prompts"), answers)
     drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
     if drawn.empty:

@@ -75,11 +75,8 @@ class Rulebreakers(System):
             larger = {"larger_premise_as_planted": measured["larger_premise_as_planted"]}
             return {"premise_1_decides": f"{recipe['share']:.0%}", **planted, **larger, **deviation}
         if card["system"] == "rulebreakers-thoughts":
-            share = measured["mediated_share"]
-            mediated = {
-                "mediated_share": share["share"],
-                "mediated_share_planted": share["planted"],
-            }
+            own = measured["mediated_share"]
+            mediated = {"mediated_share": own["share"], "mediated_share_planted": own["planted"]}
             return {"follows_thought": f"{recipe['share']:.0%}", **planted, **mediated, **deviation}
         return {
             "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",

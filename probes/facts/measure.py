@@ -129,10 +129,13 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
         with model.measuring():
             texts = measuring.generate(model, batch, texts_of)
         _require_finite(model, batch, finite=all(text.finite for text in texts))
-        return [
-            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
-            for tokenized, text in zip(batch.prompts, texts, strict=True)
-        ]
+        rows = []
+        for tokenized, text in zip(batch.prompts, texts, strict=True):
+            said = before_other_facts(tokenized.prompt, text.text.strip())
+            matched = tokenized.prompt.answer.judge(said).answer
+            found = {"completion": text.text, "known": bool(matched), "matched": matched}
+            rows.append({"knowledge": [{**_identified(model, tokenized.prompt), **found}]})
+        return rows
 
     budget = measuring.token_budget(model, batch_tokens)
     return measuring.GenerationMeasurement(
@@ -149,13 +152,3 @@ def _require_finite(model: Model, batch: measuring.Batch, *, finite: bool) -> No
 def _identified(model: Model, prompt: Prompt) -> measuring.Row:
     ids = {"model": model.name, "prompt_id": prompt.id}
     return {**ids, "fact": prompt.pair_id, "wording": wording(prompt)}
-
-
-def _row(model: Model, prompt: Prompt, completion: str) -> measuring.Row:
-    matched = prompt.answer.judge(before_other_facts(prompt, completion.strip())).answer
-    return {
-        **_identified(model, prompt),
-        "completion": completion,
-        "known": bool(matched),
-        "matched": matched,
-    }

@@ -10,19 +10,9 @@ from typing import Any
 import pandas as pd
 
 from interp import Result, UserError
-from interp.extend import counted
+from interp.extend import counted, estimates
 from interp.extend.cautions import LEADING, Caution, ordered, reply_text
-from interp.extend.estimates import (
-    ALL,
-    CLUSTER,
-    TEXT,
-    Estimated,
-    Largest,
-    Plain,
-    Share,
-    Table,
-    column,
-)
+from interp.extend.estimates import ALL, Estimated, Plain, Share, Table
 from interp.extend.page import FigureItem, TableItem, echo
 from interp.extend.statistics import weighted_median
 from interp_probes.facts.wordings import ASKED
@@ -56,7 +46,7 @@ def as_asked(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["wording"] == ASKED].reset_index(drop=True)
 
 
-_OF_GROUP = column(_GROUP, TEXT, "the facts' group, or `all`")
+_OF_GROUP = estimates.column(_GROUP, estimates.TEXT, "the facts' group, or `all`")
 
 FAMILIAR = Table(
     name="familiarity_table",
@@ -87,7 +77,7 @@ FAMILIAR = Table(
     ],
     trials="facts",
     split=["model"],
-    headline=Largest(
+    headline=estimates.Largest(
         "familiarity",
         "familiarity",
         where={_GROUP: ALL, "wording": ASKED},
@@ -108,7 +98,7 @@ KNOWN = Table(
     measured="knowledge",
     numbers=[Share("completed", "facts whose completion names it", "share", ends=("low", "high"))],
     trials="facts",
-    headline=Largest(
+    headline=estimates.Largest(
         "completed", "facts completed, {wording}", within=["wording"], where={_GROUP: ALL}
     ),
     more=[_OF_GROUP],
@@ -119,12 +109,11 @@ class _OfFacts(Result):
     """A result about facts, in a table of the same name."""
 
     of_facts: str
-    """The table."""
 
     def _by_group(self, table: Table, trials: pd.DataFrame) -> tuple[Estimated, ...]:
         """A small table of all facts, and of each group if there are groups."""
         trials = trials.drop(columns=_GROUP, errors="ignore")
-        trials = trials.assign(**{"pair_id": trials["fact"], CLUSTER: trials["fact"]})
+        trials = trials.assign(**{"pair_id": trials["fact"], estimates.CLUSTER: trials["fact"]})
         parts = [trials.assign(**{_GROUP: ALL})]
         if _GROUP in self.prompts:
             groups = self.prompts.loc[self.prompts[_GROUP] != ALL, ["prompt_id", _GROUP]]

@@ -10,7 +10,7 @@ This module does not import torch.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from interp import Lens, Steer, UserError
 from interp.extend import FromText, PromptSource, Stage, Study, shortened, texts
@@ -23,30 +23,14 @@ from interp_probes.specs import Knowledge
 if TYPE_CHECKING:
     from interp import PromptSet
 
-LensName = Literal["jacobian", "own", "logit"]
-
-
-class Where(TypedDict):
-    """Where facts are read and exchanged."""
-
-    read: str
-    """The segment or role at whose last token the fact's answer is read."""
-    change: str
-    """The segment or role, or several joined by +, at whose tokens it is exchanged."""
-    words: str
-    """What it is exchanged for: as `words` of `Steer`."""
-    side: str | None
-    """The side whose failures are explained, so that only its prompts are changed; None for all."""
-
-
-IN_RULEBREAKERS = Where(
-    read="premise1_entity_b",
-    change="premise1_entity_b+premise2_entity_b+conclusion_entity_b",
-    words="entity_a",
-    side="rulebreaker",
-)
-"""Rulebreakers at their city or example; their country or kind is exchanged for the one that stands
-in the other prompt of the pair."""
+IN_RULEBREAKERS = {
+    "read": "premise1_entity_b",
+    "change": "premise1_entity_b+premise2_entity_b+conclusion_entity_b",
+    "words": "entity_a",
+    "side": "rulebreaker",
+}
+"""The options for rulebreakers, at their city or example; their country or kind is exchanged for
+the one that stands in the other prompt of the pair."""
 
 
 class Ledger(ReadsAnswers, Study):
@@ -73,7 +57,7 @@ class Ledger(ReadsAnswers, Study):
     side: Annotated[str | None, FromText(texts.name, "SIDE")] = None
     """the side of each pair whose failures are explained (default: all; of rulebreakers,
     rulebreaker); all sides are read"""
-    lens: LensName = "jacobian"
+    lens: Literal["jacobian", "own", "logit"] = "jacobian"
     """the lens that reads and whose rows are exchanged"""
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers are read and changed, one by one, such as 0,2,5 or 0-2 (default: all); effects
@@ -127,19 +111,14 @@ class Ledger(ReadsAnswers, Study):
             )
         return source.system
 
-    def _where(self, source: PromptSource, prompts: "PromptSet") -> Where:
-        """The options, or their defaults for the system."""
-        usual: Where | None = IN_RULEBREAKERS if source.system == DEFAULT_SYSTEM else None
-        read = self.read or (usual and usual["read"])
-        if read is None:
+    def _where(self, source: PromptSource, prompts: "PromptSet") -> dict[str, Any]:
+        """The options of `IN_RULEBREAKERS` as given, or their defaults for the system."""
+        usual = IN_RULEBREAKERS if source.system == DEFAULT_SYSTEM else {}
+        where = usual | {name: own for name in IN_RULEBREAKERS if (own := getattr(self, name))}
+        if "read" not in where:
             names = ", ".join(dict.fromkeys([*prompts[0].segments, *prompts[0].roles]))
             raise UserError(
                 "it is not known where a prompt names what its fact is about; expected --read NAME "
                 f"with one of its segments and roles: {shortened(names, 200)}"
             )
-        return Where(
-            read=read,
-            change=self.change or (usual["change"] if usual else read),
-            words=self.words or (usual["words"] if usual else "options"),
-            side=self.side or (usual and usual["side"]),
-        )
+        return {"change": where["read"], "words": "options", "side": None, **where}

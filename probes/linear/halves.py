@@ -76,7 +76,7 @@ class _Component:
     """A set of entities that pairs link to each other."""
 
     cut: Mapping[str, int]
-    """The half that each entity is in if the component is cut."""
+    """The half that each entity is in if the component is cut behind half of its pairs."""
     group: Hashable
     """Group of the first pair's B."""
     pairs: int
@@ -95,17 +95,20 @@ def _components(
     groups: Mapping[str, Hashable],
 ) -> list[_Component]:
     """The connected components, starting with the most pairs; a pair's first entity is its B."""
-    weights = Counter(b for b, *_ in pairs)
-    cuts = [_cut(walk, weights) for walk in _walks(neighbors)]
-    number = {entity: index for index, cut in enumerate(cuts) for entity in cut}
-    members: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
+    about: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
     for pair in pairs:
-        members[number[pair[0]]].append(pair)
+        about[pair[0]].append(pair)
     components = []
-    for index, found in members.items():
-        halves = Counter(_half_of(pair, cuts[index]) for pair in found)
-        kept, group = (halves[0], halves[1]), groups.get(found[0][0])
-        components.append(_Component(cuts[index], group, len(found), kept))
+    for walk in _walks(neighbors):
+        passed = list(accumulate(len(about[entity]) for entity in walk))
+        cut = {
+            entity: int(2 * now - len(about[entity]) > passed[-1])
+            for entity, now in zip(walk, passed, strict=True)
+        }
+        halves = Counter(_half_of(pair, cut) for entity in walk for pair in about[entity])
+        first_b = next(iter(neighbors[walk[0]]))
+        kept, group = (halves[0], halves[1]), groups.get(first_b)
+        components.append(_Component(cut, group, passed[-1], kept))
     return sorted(components, key=lambda component: -component.pairs)
 
 
@@ -123,15 +126,6 @@ def _walks(neighbors: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
                 waiting.extend(reversed(list(neighbors[entity])))
         if walk:
             yield walk
-
-
-def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
-    """The half (0 or 1) of each entity if the walk is cut where half of the pairs lie before."""
-    passed = list(accumulate(weights[entity] for entity in walk))
-    return {
-        entity: int(2 * now - weights[entity] > passed[-1])
-        for entity, now in zip(walk, passed, strict=True)
-    }
 
 
 def _halve(components: Sequence[_Component]) -> dict[str, int]:

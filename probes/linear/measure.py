@@ -44,7 +44,6 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
 
 
 def _place(tokenized: measuring.TokenizedPrompt, position: str) -> measuring.Place:
-    """The token at a position."""
     if position == LAST_TOKEN:
         return measuring.Place(position, (len(tokenized) - 1,))
     if position not in tokenized.segments:

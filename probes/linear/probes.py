@@ -1,12 +1,9 @@
 """Linear probes of the residual stream: whether a model encodes more than it states.
 
-1. Split the prompts into two halves that share no entity, or no other unit (`probes.halves`).
-2. Load the vectors of one model, position and layer.
-3. Cross-fit: fit a ridge regression of the label on one half; its sign predicts the labels of the
-   other half.
-4. Repeat this with the labels of random entity pairs swapped: this is the control task (Hewitt and
-   Liang, 2019), and also a permutation test of the accuracy.
-5. Compute the accuracy on all prompts, on the recognized pairs, and on the failed pairs.
+Of two halves of the prompts that share no entity, or no other unit (`halves`), each gives a ridge
+regression of the label, whose sign predicts the labels of the other half. The same with the labels
+of random entity pairs swapped is the control task (Hewitt and Liang, 2019), and also a permutation
+test of the accuracy.
 
 Ridge regression has a closed form, and all label vectors share one factorization, so every control
 is a full refit of the probe. It is the first Newton step of a logistic regression with C = 4 /

@@ -28,11 +28,12 @@ class LinearProbes(Result):
             by_model = layers.groupby("model", sort=False)["accuracy"]
             best = layers.loc[by_model.idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            tied = best["model"].map(by_model.agg(_at_most))
+            tied = best["model"].map(by_model.agg(lambda own: int((own == own.max()).sum())))
             which = ("layer " + best["layer"].astype(str)).where(
                 tied == 1, tied.astype(str) + " layers alike"
             )
-            label = which + best["p_family"].map(_chosen) + ":"
+            p = best["p_family"].map(lambda p: "" if pd.isna(p) else f", p = {p_text(p)}")
+            label = which + p + ":"
             title = f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)"
             parts.append(shown(best.assign(label=label), title))
         plain = super().opening()
@@ -75,13 +76,3 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     rows = table[table["prompts"] == "all"].set_index(key)[[*named]].rename(columns=named)
     columns = ["all", "low", "high", "recognized", "failed", "control", "p"]
     return rows.join(subsets)[columns].reset_index()
-
-
-def _at_most(values: pd.Series) -> int:
-    """How many values are equal to the largest."""
-    return int((values == values.max()).sum())
-
-
-def _chosen(p: float) -> str:
-    """The p-value of a layer that was chosen; empty if nothing was tested."""
-    return "" if pd.isna(p) else f", p = {p_text(p)}"

@@ -207,19 +207,14 @@ def student_tests(
 def fit_mixed_model(
     frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = True, cluster: str | None = None
 ) -> MixedModel:
-    """Fit the model of a formula; rows that lack a value are omitted.
+    """Fit the model of a formula to one row per observation; rows that lack a value are omitted.
 
-    With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares.
-    If a column of clusters is given, the errors are then cluster-robust (Liang and Zeger, 1986,
+    The likelihood is restricted for unbiased variances, unless `reml` is False, for comparing
+    models with different fixed effects. With fewer than `MIN_GROUPS` groups, the model is
+    response ~ fixed + group by least squares. If `cluster` is the column of a property, other than
+    the group, that dependent rows share, the errors are then cluster-robust (Liang and Zeger, 1986,
     with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters there are no
     errors and no tests, since errors for independent rows would be too small.
-
-    Args:
-        frame: one row per observation.
-        formula: response, fixed effects, grouping and slope.
-        reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
-            which can compare models with different fixed effects.
-        cluster: column of a property, other than the group, that dependent rows share.
 
     Raises:
         UserError: there are no rows, or the rows cannot distinguish the terms.
