@@ -236,8 +236,7 @@ def test_attention(kind, prompts):
 @pytest.mark.parametrize("kind", WITHOUT_ATTENTION)
 def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
     with pytest.raises(
-        UserError,
-        match=r"tiny mamba2?\b.*--methods input_gradient.*--attn-implementation eager",
+        UserError, match=r"tiny mamba2?\b.*--methods input_gradient.*--attn-implementation eager"
     ):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
 

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPTJForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-)
+from transformers import GPT2Config, GPT2LMHeadModel, GPTJForCausalLM, LlamaConfig, LlamaForCausalLM
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import interp

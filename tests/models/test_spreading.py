@@ -101,9 +101,7 @@ def test_options_that_do_not_go_with_it(option):
 def test_what_reads_heads_is_refused_before_weights_are_loaded(spec, what, tmp_path, monkeypatch):
     monkeypatch.setattr(RunPlan, "model", None)
     job = Job(
-        what=spec,
-        models=(ModelChoice(place=MODEL, name=""),),
-        loading=Loading(tensor_parallel=2),
+        what=spec, models=(ModelChoice(place=MODEL, name=""),), loading=Loading(tensor_parallel=2)
     )
     with pytest.raises(UserError, match=f"{what}.* tensor_parallel 2"):
         job.plan(tmp_path / "run", prompts=some_prompts(1))

@@ -39,10 +39,7 @@ def test_no_tensor_may_be_missing(saved, name):
     ("change", "message"),
     [
         (without(*TENSORS), r"num_hidden_layers = 2\b.*\b0 tensors"),
-        (
-            without(*TENSORS[2:]),
-            r"model\.layers\.0\.input_layernorm\.weight.*\b16\b.*random",
-        ),
+        (without(*TENSORS[2:]), r"model\.layers\.0\.input_layernorm\.weight.*\b16\b.*random"),
         (without(*TENSORS[3:6]), "input_layernorm.weight, model.layers.0.mlp.down"),
         (
             lambda own: {f"module.{key}": value for key, value in own.items()},

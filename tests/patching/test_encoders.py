@@ -152,32 +152,6 @@ def test_single_tokens_and_small_budgets(questions):
         assert one[index] == pytest.approx(by_hook(model, "roberta", pair, chosen[index]), abs=1e-5)
 
 
-def test_tokens_before_the_first_difference_count(questions):
-    """They see what comes after them, so their activations differ too."""
-    model = classifier("roberta")
-    pair = some_pair(model, questions, equal=True)
-    assert pair.alignment.shared > 0
-    assert pair.shared == 0
-    before = [
-        cell
-        for cell in cells(model, pair, ["resid_pre"], "position")
-        if cell.layer == 1 and cell.group.positions[0] < pair.alignment.shared
-    ]
-    result = native_grid(model, budget=TokenBudget(2048)).patch(pair, before)
-    assert any(metric != result.base for metric in result.cells)
-
-
-def test_the_whole_stream_carries_the_whole_difference(questions):
-    model = classifier("bert")
-    result = interp.patch(model, questions, sites=["resid_pre"], granularity="all")
-    pairs = result.pairs[result.pairs["base_tokens"] == result.pairs["source_tokens"]]
-    whole = result.patches[result.patches["layer"] == 1].merge(pairs, on="pair_id")
-    assert len(whole) > 0
-    gaps = whole["source_metric"] - whole["base_metric"]
-    assert gaps.abs().max() > 5e-4
-    assert whole["effect"].tolist() == pytest.approx(gaps.tolist(), abs=1e-6)
-
-
 def test_the_pooled_token_has_a_role_of_its_own(questions):
     model = classifier("roberta")
     result = interp.patch(model, questions[:2], sites=["resid_post"], granularity="position")

@@ -75,10 +75,7 @@ def with_template(template, /, **chat):
     ("template", "problem"),
     [
         ("{{ messages[0]['content'] | upper }}", r"chat template.*segments"),
-        (
-            "{{ messages[0]['content'] ~ messages[0]['content'] }}",
-            r"chat template.*segments",
-        ),
+        ("{{ messages[0]['content'] ~ messages[0]['content'] }}", r"chat template.*segments"),
         (
             "{{ range(10000) | random }} {{ messages[0]['content'] }}",
             r"chat template.*reproducible",

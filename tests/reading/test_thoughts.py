@@ -11,11 +11,7 @@ import pytest
 import interp
 from interp.cli import main
 from interp.doctor import loaded
-from interp.measurements.specs import Evaluate
-from interp.measuring.core import bind
-from interp.prompts.systems import load_prompts
 from interp.reading.tokens import tokenize, write_chat
-from interp.runs.shards import cut
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny
@@ -171,16 +167,3 @@ def test_every_command_tells_it(tmp_path, capsys):
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None, family("<a>\n")])
 def test_nothing_is_said_of_templates_that_know_no_thoughts(template):
     assert with_template(template).thinking_note == ""
-
-
-def test_the_switch_is_part_of_a_shards_id(tmp_path):
-    """Shards from before the switch was used are not taken for these."""
-    prompts = load_prompts(limit=1)
-    switched = SWITCHED["writes an empty thought"]
-    ids = {
-        shard.id
-        for template in (switched, switched.replace("not enable_thinking", "false"))
-        for shard in cut(bind(Evaluate(), with_template(template)), prompts, tmp_path)
-    }
-    assert len(ids) == 2
-    assert with_template(switched).chat_frame.after.endswith(EMPTY)

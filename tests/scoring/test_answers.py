@@ -18,7 +18,6 @@ from interp.scoring.answers import (
 )
 from interp.tables import TIE
 from tests.support.answers import with_options, yes_no
-from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -138,15 +137,6 @@ def test_the_organism_answers_and_is_marked(organism, prompts):
     ]
     assert (answers["predicted_token"] == answers["answer"]).all()
     assert (answers["positive_probability"] + answers["negative_probability"] > 0.95).all()
-
-
-def test_a_prompt_with_non_finite_scores_gets_an_error_and_the_others_do_not():
-    first, second = list(some_prompts(2))[:2]
-    model, broken = broken_by(first, second)
-    answers = interp.evaluate(model, [first, broken, second]).to_frame()
-    assert list(answers["error"]) == ["", "non-finite", ""]
-    assert answers["predicted_probability"].isna().tolist() == [False, True, False]
-    assert not answers["correct"][1]
 
 
 def test_measuring_leaves_the_model_as_it_was(prompts):

@@ -157,28 +157,6 @@ def test_the_options_tokens_are_recorded(questions):
         assert model.tokenizer.decode(list(tokens)).strip().startswith(name[0])
 
 
-def test_small_probabilities_do_not_vanish(questions, monkeypatch):
-    """Both answers at a probability that fp64 cannot hold still have a share each."""
-    model = tiny_model("llama")
-    from interp.measurements.answers import evaluation as module
-
-    original = module.predict
-
-    def extreme(model, batch, answer_tokens):
-        predictions = original(model, batch, answer_tokens)
-        logits = torch.full_like(predictions.logits, 2000.0)
-        for row, answers in enumerate(predictions.answers):
-            logits[row, list(answers.of["Yes"])] = 1.0
-            logits[row, list(answers.of["No"])] = 0.0
-        return dataclasses.replace(predictions, logits=logits)
-
-    monkeypatch.setattr(module, "predict", extreme)
-    monkeypatch.setattr(module, "perplexities", lambda *a, last_logits: [1.0] * len(last_logits))
-    options = collect(bind(SoftScore(), model), questions)["option_probabilities"]
-    shares = options["relative_probability"].tolist()[::2]
-    assert shares == pytest.approx([1 / (1 + np.exp(-1))] * 12)
-
-
 def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):
     model = interp.load_model(DEFAULT, device="cpu")
     from interp.measurements.answers import evaluation as module

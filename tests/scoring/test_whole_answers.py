@@ -246,9 +246,7 @@ def test_the_answer_is_what_the_most_probable_tokens_spell(first, steps, tied, e
     logits[0, first] = 1.0
     paths = [(1, 2), (1, 2, 4), (1, 3)]
     behind = Behind(
-        torch.zeros(1, 3),
-        [{path: path in steps for path in paths}],
-        [{(1,): 1, (1, 2): 1, **tied}],
+        torch.zeros(1, 3), [{path: path in steps for path in paths}], [{(1,): 1, (1, 2): 1, **tied}]
     )
     (written,) = Predictions(logits, (BY_WAY,), behind).written()
     assert {tuple(one) for one in written} == expected

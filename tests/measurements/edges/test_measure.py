@@ -10,7 +10,6 @@ import interp
 from interp.cli import main
 from interp.estimates.compute import estimate
 from interp.measurements.edges.show import EDGES, edge_agreement_table, edge_trials
-from tests.support.other_kinds import classifier
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -141,8 +140,3 @@ def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
 def test_options_that_contradict_each_other_are_refused(given, message, capsys):
     assert main(["edges", "--limit", "2", *given]) == 2
     assert re.search(message, capsys.readouterr().err)
-
-
-def test_encoders_are_refused():
-    with pytest.raises(interp.UserError, match=r"tiny bert .*edges .*causal"):
-        interp.edges(classifier("bert"), some_prompts(4))

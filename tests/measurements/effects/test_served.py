@@ -279,17 +279,3 @@ def test_what_does_not_go_with_a_server_is_refused(server, organism, prompts, tm
         assert main([*OPTIONS, *words, *own]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    "refused", [lambda place: place % 3 == 0, lambda place: place > 0, lambda place: True]
-)
-def test_choices_that_are_repeated_are_refused(refused, server):
-    def answer(body):
-        status, reply = server.completions(body)
-        more = [one for place, one in enumerate(reply["choices"]) if refused(place)]
-        return status, {"choices": [*reply["choices"], *more]}
-
-    server.answer = answer
-    with pytest.raises(interp.UserError, match=r"choices for .* prompts"):
-        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
