@@ -76,7 +76,7 @@ test: setup
 # Everything but what `test-release` adds: training of organisms and grafts, tests of benchmarks, and
 # studies that are simulated for minutes.
 test-all: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not release"
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not release" $(SELECT)
 
 # Types and shapes of calls, in tests that together enter every function.
 test-types: setup

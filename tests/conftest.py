@@ -1,5 +1,6 @@
 import os
 from collections import Counter
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -27,11 +28,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "reproducible"))
 
 def pytest_addoption(parser):
     parser.addoption("--organisms", action="store_true", help="measure organisms that hold, too")
+    parser.addoption("--without", type=Path, metavar="FILE", help="leave out the tests it lists")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     _leave_cases(items)
+    if file := config.getoption("without"):
+        names = set(file.read_text(encoding="utf-8").splitlines())
+        listed = {i.nodeid for i in items if {i.nodeid, i.nodeid.partition("[")[0]} & names}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in listed])
+        items[:] = [item for item in items if item.nodeid not in listed]
     marked = [item for item in items if item.get_closest_marker("organisms")]
     if marked and not config.getoption("organisms") and organisms_hold():
         for item in marked:

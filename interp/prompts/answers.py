@@ -86,8 +86,10 @@ class Choice:
         """
         # The string "No" is truthy, so it would make Yes the correct answer.
         if gold is not True and gold is not False:
-            right = "expected True if the positive option is correct, or False"
-            raise UserError(f"gold is {described(gold)}; {right}")
+            raise UserError(
+                f"gold is {described(gold)}; expected True if the positive option is correct, "
+                "or False"
+            )
         _check_options((positive, negative))
         names = (positive.name, negative.name)
         return cls((positive, negative), gold=names[not gold], contrast=names)

@@ -197,7 +197,12 @@ class InFolder(ResultTables):
                 texts="" if own.texts is None else own.texts.file,
                 unfitting=() if own.texts is None else tuple(own.texts.problems),
                 surprise=None if own.surprise is None else (own.surprise.mean, own.surprise.se),
-                replies=own.replies and tuple(dict(own.replies).values()),
+                replies=None
+                if (tried := own.replies) is None
+                else (
+                    *(tried.read, tried.outside, tried.token, tried.templated),
+                    *(tried.asked, tried.given),
+                ),
             )
             for name, own in self.run.models().items()
         }
