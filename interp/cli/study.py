@@ -43,11 +43,13 @@ class StudyCommand:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Run a study, write its report, and print its answer if it has one."""
-        from interp.jobs import finish_study
-        from interp.report.console import print_cautions, print_sentences
         from interp.studies.study import find_study
 
         study = find_study(self._study or STUDY.name(arguments))
+        # Only now, so that a mistake in the name is told at once.
+        from interp.jobs import finish_study
+        from interp.report.console import print_cautions, print_sentences
+
         job, execution = job_of(arguments, study)
         pairs = job.prompts.pairs(study.default_limit)
         taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
