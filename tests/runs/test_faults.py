@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from interp.errors import UserError
+from interp.files import checksum
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
@@ -192,7 +193,7 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     run, shard = one_run
     file = shard / "answers.parquet"
     pq.write_table(pq.read_table(file).drop_columns(["error"]), file)
-    now = {"answers.parquet": shards_module.checksum(file)}
+    now = {"answers.parquet": checksum(file)}
     edited(shard / "manifest.json", lambda manifest: manifest["files"].update(now))
     (run.folder / "prompts.parquet").write_bytes(b"PAR1")
     wrong = list(problems(RunFolder.read(run.folder)))
