@@ -119,16 +119,22 @@ class CircuitAnswers(PairResult):
         """
         from interp.measurements.circuits.measure import ranking
 
-        effects, split = self._in_memory, self._parameters.get("split")
+        effects, methods = self._in_memory, self._parameters.get("methods")
         if effects is None:
-            folder = Path(self._parameters["edges"])
-            effects = EdgesRun.read(folder).effects(model, factor=split)
-        return ranking(effects, methods=self._parameters.get("methods"), split=split)
+            folder = Path(str(self._parameters["edges"]))
+            effects = EdgesRun.read(folder).effects(model, factor=self._factor)
+        chosen = methods if isinstance(methods, list) else None
+        return ranking(effects, methods=chosen, split=self._factor)
+
+    @property
+    def _factor(self) -> str | None:
+        split = self._parameters.get("split")
+        return None if split is None else str(split)
 
     @cached_property
     def _chosen(self) -> list[str]:
         """The values of the split factor for which effects were used to choose the circuits."""
-        factor: str | None = self._parameters.get("split")
+        factor = self._factor
         if factor is None:
             return []
         models = self.measured.models()
@@ -136,7 +142,7 @@ class CircuitAnswers(PairResult):
 
     def _split(self) -> Iterator[TableItem]:
         """How the circuits do on each value of the split factor; empty without a split."""
-        factor: str | None = self._parameters.get("split")
+        factor = self._factor
         if factor is None:
             return
         prompts = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")

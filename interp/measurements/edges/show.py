@@ -191,8 +191,8 @@ class EdgeEffects(PairResult):
 
     def _bounds(self) -> Iterator[TableItem]:
         """Bounds on the errors of the estimates; empty without --guarantee."""
-        level: float | None = self._parameters.get("guarantee")
-        if level is not None:
+        level = self._parameters.get("guarantee")
+        if isinstance(level, float):
             cells = [edges_as_cells(self.edges, self.pairs)]
             sample, by = self._parameters.get("sample"), "layer of the reader"
             bounded = "no effect" if sample is None else f"none of {sample} edges drawn at random"
