@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_or
 
 import pydantic
 from annotated_types import Ge, Gt, Le
+from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
 from interp.errors import UserError, described, shortened, unknown
@@ -52,7 +53,7 @@ class Options(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise OptionError(_explained(cls, error)) from None
 
-    def as_json(self) -> dict[str, pydantic.JsonValue]:
+    def as_json(self) -> dict[str, JsonValue]:
         """Every option with its value in JSON form."""
         return self.model_dump(mode="json")
 

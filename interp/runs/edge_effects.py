@@ -1,7 +1,6 @@
 """Edge effects from a finished run of `edges`, by which circuits are chosen."""
 
 from pathlib import Path
-from typing import Self
 
 import pandas as pd
 
@@ -20,7 +19,7 @@ class EdgesRun(RunFolder):
     """A finished run of `edges` with unchanged files."""
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
+    def read(cls, folder: Path) -> "EdgesRun":
         """Open the run of `edges` in a folder.
 
         Raises:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +47,8 @@ RECORD_LOCK = "record"
 IN_USE = "use"
 """The shared lock of commands and workers that measure in a folder."""
 
+_Run = TypeVar("_Run", bound="RunFolder")
+
 
 @dataclass
 class RunFolder:
@@ -57,7 +59,7 @@ class RunFolder:
     """The content of run.json when it was read."""
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
+    def read(cls: type[_Run], folder: Path) -> _Run:
         """Open the run in a folder.
 
         Raises:
