@@ -183,7 +183,7 @@ def _curves(table: pd.DataFrame) -> "Axes":
 
 
 def _bars(effects: pd.DataFrame) -> "Axes":
-    from interp.report.figures.points import grouped_bars
+    from interp.report.figures.bars_and_points import grouped_bars
     from interp.report.figures.style import QUIET
 
     named = effects.assign(segment=effects["segment"].map(segment_label), kind="effect", prompts=1)

@@ -41,7 +41,12 @@ from interp.scoring.answers import Predictions, read_prompts
 
 
 class Attributor:
-    """Methods, by their labels, for one model and target; one that cannot be used: a UserError."""
+    """One or more methods, by their labels, for one model and target.
+
+    Raises:
+        UserError: a method is unknown or does not support this model or its weights, or the budget
+            is less than one token.
+    """
 
     def __init__(
         self,

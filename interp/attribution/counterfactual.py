@@ -33,7 +33,10 @@ def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]
 
 
 def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]) -> int:
-    """Number of leading columns like the donors', without the last; 0 if prompts are read whole."""
+    """The number of leading columns that equal the donors' columns and can be run separately.
+
+    The last column is never counted. The number is zero if the model cannot read a prompt in parts.
+    """
     width = batch.token_ids.shape[1]
     if not readable_in_parts(model, width):
         return 0
@@ -44,7 +47,10 @@ def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]
 def shared_start(
     model: Model, batch: Batch, donors: Int[Tensor, "batch token"], *, kept: bool
 ) -> tuple[int, Cache | None]:
-    """`equal_columns` and their cache (`kept`: with what a pass adds); 0 if that saves little."""
+    """The number of `equal_columns`, and their cache; none are run alone if that saves little.
+
+    `kept` tells whether the cache also keeps what a pass adds.
+    """
     start, prompts = equal_columns(model, batch, donors), len(batch.prompts)
     if start * prompts <= PASS_TOKENS:
         return 0, None

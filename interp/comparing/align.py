@@ -189,7 +189,11 @@ def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> d
 def values_of(
     sides: Sequence[Side], column: str, otherwise: str, said: list[str]
 ) -> dict[str, str]:
-    """The value of a field in each item that has one (or a UserError), from the first such log."""
+    """The value of a field in each item that has one, from the first log that does.
+
+    Raises:
+        UserError: no item has it.
+    """
     items = every(sides)
     values: dict[str, str] = {}
     for side in reversed(sides):

@@ -105,7 +105,7 @@ class Comparison(Result):
     @cached_property
     def _figure(self) -> FigureItem:
         def draw() -> Any:
-            from interp.report.figures.points import interval_points
+            from interp.report.figures.bars_and_points import interval_points
             from interp.report.figures.style import say_if_nothing_is_shown
 
             rows = self.to_frame().copy()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interp.estimates.pictures import curve as curve
     from interp.measurements.attribution.figures import decisive_segments as decisive_segments
+    from interp.report.figures.bars_and_points import cluster_points as cluster_points
+    from interp.report.figures.bars_and_points import grouped_bars as grouped_bars
+    from interp.report.figures.bars_and_points import interval_points as interval_points
+    from interp.report.figures.bars_and_points import labeled_points as labeled_points
     from interp.report.figures.lines import lines as lines
     from interp.report.figures.lines import matrix as matrix
-    from interp.report.figures.points import cluster_points as cluster_points
-    from interp.report.figures.points import grouped_bars as grouped_bars
-    from interp.report.figures.points import interval_points as interval_points
-    from interp.report.figures.points import labeled_points as labeled_points
     from interp.report.figures.style import QUIET as QUIET
     from interp.report.figures.style import Picture as Picture
     from interp.report.figures.style import distinct as distinct

@@ -17,7 +17,7 @@ from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared
 from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
 from interp.report.figures import style
-from interp.report.figures.points import whiskers
+from interp.report.figures.bars_and_points import whiskers
 from interp.report.glance import WIDTH, glance, headline, n_units
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST

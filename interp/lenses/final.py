@@ -21,7 +21,11 @@ from interp.models.weights import whole
 
 
 class FinalNorm:
-    """The weight of a model's final norm, and the scale by which it divides, or a UserError."""
+    """The weight of a model's final norm, and the scale by which it divides.
+
+    Raises:
+        UserError: the norm is offloaded, or computes something else.
+    """
 
     def __init__(self, model: Model) -> None:
         norm = model.anatomy.final_norm

@@ -133,10 +133,14 @@ def fitted(
     folder: Path | None = None,
     batch_tokens: int | None = None,
 ) -> LensRows:
-    """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk, or a UserError.
+    """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk.
 
     They are on the CPU, in fp32 (fp64 for fp64 models). Words are known by their (first) tokens;
-    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings).
+    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings). Texts
+    without a token that counts are left out. Lenses are kept in `cache_folder` by default.
+
+    Raises:
+        UserError: the model has no lens or layer, no text is long enough, or a file is damaged.
     """
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)

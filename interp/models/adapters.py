@@ -104,7 +104,12 @@ class Adapter:
 
 
 def read_adapter(name: str, folder: Path) -> Adapter:
-    """The adapter in a folder, without its weights; a UserError about other files and settings."""
+    """The adapter in a folder, without loading its weights.
+
+    Raises:
+        UserError: a file is missing, damaged or not a regular file, the settings are not plain
+            LoRA, or a tensor has the wrong rank.
+    """
     shown = one_line(name)
     check_regular(name, folder)
     if (folder / "config.json").is_file():
@@ -155,7 +160,12 @@ def _not_plain(shown: str, key: str, value: object) -> UserError:
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:
-    """The base of an adapter: the user's, or one that its checksum proves; or a UserError."""
+    """The name of the base that an adapter is merged into; the user's choice takes precedence.
+
+    Raises:
+        UserError: the user gave no base, and the base that the folder names cannot be checked,
+            because it is on the hub or its checksum was not recorded.
+    """
     if given is not None:
         return given
     base = adapter.base

@@ -93,7 +93,12 @@ class _Index(BaseModel, strict=True):
 
 
 def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
-    """Raise a UserError unless a folder has a configuration, a tokenizer and allowed weights."""
+    """Check that a folder contains a configuration, weights and a tokenizer as regular files.
+
+    Raises:
+        UserError: a file is missing or not regular, or the weights are a pickle that is not
+            allowed.
+    """
     shown = one_line(name)
     check_regular(name, folder)
     if not (folder / "config.json").is_file():
@@ -136,7 +141,10 @@ def _parts(name: str, file: Path) -> list[Path]:
 
 
 def _check_same_weights(name: str, first: Path, other: Path) -> None:
-    """Refuse a file with other weights than the one that is read; pickles only if allowed."""
+    """Check that a file of weights beside the one that is read does not hold different weights.
+
+    Pickles beside safetensors are not opened unless they are allowed.
+    """
     read, beside = _parts(name, first), _parts(name, other)
     with as_user_error(one_line(other.name), name):
         same = read == beside or (
@@ -213,7 +221,11 @@ def stored_tensors(name: str, folder: Path, *, allow_pickle: bool) -> Stored:
 
 
 def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
-    """The files from which transformers reads weights, one or an index's, or a UserError."""
+    """The files from which transformers would read weights: one file, or those listed in an index.
+
+    Raises:
+        UserError: an index is damaged, or lists anything other than weight files next to it.
+    """
     found = weights_in(folder, allow_pickle=allow_pickle)
     files = _parts(name, found[0]) if found else []
     for own in files:
@@ -226,7 +238,11 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
 
 
 def indexed_files(name: str, index: Path) -> list[str]:
-    """Names of the weight files next to an index that it lists; a UserError if it lists others."""
+    """Names of the weight files that an index lists.
+
+    Raises:
+        UserError: the index is damaged, or lists anything other than weight files next to it.
+    """
     suffix = Path(index.name.removesuffix(".index.json")).suffix
     with as_user_error(index.name, name):
         weight_map = _Index.model_validate_json(index.read_bytes()).weight_map
@@ -254,7 +270,11 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors of a pickle, or a UserError about anything else; even it cannot run code."""
+    """The tensors of a pickle; reached only with --allow-pickle, and even then no code can run.
+
+    Raises:
+        UserError: the pickle contains anything else.
+    """
     shown = f"the pickle {one_line(file.name)}"
     try:
         with warnings.catch_warnings():
@@ -294,7 +314,11 @@ def read_configuration(name: str, folder: Path) -> dict[str, Any]:
 
 
 def read_object(name: str, file: Path) -> dict[str, Any]:
-    """The JSON object in one of a model's files, or a UserError about anything else."""
+    """The JSON object in one of a model's files.
+
+    Raises:
+        UserError: the file is damaged, or contains something else.
+    """
     with as_user_error(file.name, name):
         # As transformers reads it; from bytes, json would guess another encoding.
         found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())

@@ -96,7 +96,11 @@ class FoundModel:
         return format_of(self.location)
 
     def dequantizing(self) -> dict[str, Any]:
-        """The options that load quantized weights as ordinary ones, or a UserError if none do."""
+        """The options with which transformers loads quantized weights as ordinary ones.
+
+        Raises:
+            UserError: the weights are not quantized, or transformers cannot dequantize them.
+        """
         if self.contents is not None and self.contents.packed is not None:
             return {}  # a format that is always dequantized
         return dequantizing(self.name, self.config)
@@ -188,7 +192,11 @@ def description_of(
     kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
     **options: Any,
 ) -> tuple[PreTrainedConfig, Kind, PreTrainedTokenizerBase]:
-    """Configuration, kind and tokenizer by transformers' `options`, or a UserError."""
+    """The configuration of a model, its kind, and its tokenizer; `options` are transformers'.
+
+    Raises:
+        UserError: one of them is missing or damaged, or they do not belong together.
+    """
     form = format_of(location)
     with as_user_error(form.configuration, name, expected=form.expected):
         config = form.load_config(location, **options)

@@ -28,9 +28,12 @@ class Kind:
     states."""
 
     def auto_for(self, config: PreTrainedConfig) -> Any:
-        """The transformers class that loads a model of this kind and configuration, or a UserError.
+        """The transformers class that loads a model of this kind with this configuration.
 
         Some causal models that also read images, such as Qwen2.5-VL, have no class for text alone.
+
+        Raises:
+            UserError: transformers has no class for models of this type.
         """
         classes = [self.auto, *[AutoModelForImageTextToText] * (not self.reads_ahead)]
         for auto in classes:

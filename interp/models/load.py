@@ -271,7 +271,13 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
 
 
 def reinitialized(model: Model, *, seed: int = 0) -> Model:
-    """The model with weights that its architecture draws anew, beside its own; or a UserError."""
+    """The model with new random weights, drawn as its architecture specifies.
+
+    The given model's own weights remain in memory.
+
+    Raises:
+        UserError: the weights are quantized, so they cannot be drawn again.
+    """
     if model.quantization is not None:
         raise UserError(
             f"the weights of {model.name} are quantized ({model.quantization}) and cannot be drawn "

@@ -400,7 +400,11 @@ class Model:
 
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer, by tokenizer and settings; a UserError about others."""
+        """The tokens that end an answer, from the tokenizer and the generation settings.
+
+        Raises:
+            UserError: a setting is not a token id.
+        """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
         end = self.tokenizer.eos_token_id
@@ -408,7 +412,11 @@ class Model:
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
-        """A token id from the configuration or else generation settings; others: a UserError."""
+        """A token id from the configuration or, failing that, from the generation settings.
+
+        Raises:
+            UserError: a setting is not a token id.
+        """
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
             if value is not None:

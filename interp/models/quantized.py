@@ -32,9 +32,12 @@ _WHOLE = ("F64", "F32", "F16", "BF16", "float64", "float32", "float16", "bfloat1
 
 
 def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> BitsAndBytesConfig:
-    """The configuration by which linear layers are quantized; a UserError without bitsandbytes.
+    """The configuration with which transformers quantizes linear layers on loading.
 
     Products with 4-bit weights are computed in the type `compute`.
+
+    Raises:
+        UserError: bitsandbytes is not installed.
     """
     if find_spec("bitsandbytes") is None:
         raise UserError(
@@ -72,9 +75,12 @@ def can_dequantize(config: PreTrainedConfig) -> bool:
 
 
 def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
-    """The options with which transformers dequantizes weights as it loads them, or a UserError.
+    """The options with which transformers dequantizes a checkpoint's weights as it loads them.
 
     They are empty if it dequantizes only models that are loaded already.
+
+    Raises:
+        UserError: the weights are not quantized, or transformers cannot dequantize their format.
     """
     from transformers.quantizers.auto import AutoQuantizationConfig
 

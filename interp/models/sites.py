@@ -47,7 +47,11 @@ class Location:
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
-    """Where a site is read and, unless it acts through another, patched; or a UserError."""
+    """The location at which a site is read and, unless it acts through another site, patched.
+
+    Raises:
+        UserError: the layer has no such site.
+    """
     if site in ("resid_pre", "resid_post"):
         return _stream(model, layer if site == "resid_pre" else layer + 1)
     own = model.layers[layer]

@@ -69,7 +69,12 @@ def _counts(text: PreTrainedConfig, setting: str) -> list[int]:
 
 
 def spreading(name: str, loading: Loading) -> dict[str, Any]:
-    """The arguments that load this process's part of a model, or a UserError without others."""
+    """The arguments with which transformers loads this process's part of a model.
+
+    Raises:
+        UserError: this process is not one of as many processes as asked for, or has no GPU of its
+            own.
+    """
     wanted, given = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
     there = int(given) if given.isdecimal() and len(given) < 9 else 1
     if torch.distributed.is_available() and torch.distributed.is_initialized():

@@ -109,7 +109,12 @@ class ExactRows(ABC):
 
     @torch.no_grad()
     def patch_sets(self, pair: PatchingPair, sets: Sequence[Sequence[Cell]]) -> list[float]:
-        """The metric under each set of cells, patched at once; no cell may be of a pattern."""
+        """The metric of a pair under each set of cells, with all cells of a set patched at once.
+
+        Every cell in a set is given the source prompt's activation, regardless of the other cells;
+        the rest of the model is computed from these activations. Attention patterns cannot be among
+        the cells.
+        """
         keys = sorted({(cell.site, cell.layer) for cells in sets for cell in cells})
         with self._model.measuring(), self._reading(pair):
             passes = self._run_pair(pair, keys)
@@ -285,7 +290,10 @@ def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
 
 
 class Grid(ExactRows):
-    """The native backend for causal models."""
+    """The native backend for causal models: passes begin at the patched layer and token.
+
+    Where the model does not run in parts, a pass reads the whole prompt.
+    """
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         super().__init__(model, budget=budget)
@@ -319,7 +327,10 @@ def run_from(
     rows: int,
     start: int,
 ) -> Float[Tensor, "row answer"]:
-    """Logits of copies of the base prompt, run with edits from a layer and token on."""
+    """Logits of copies of the base prompt, run with edits from a given layer and token on.
+
+    A model that does not run in parts is run from its first layer and token on.
+    """
     base, past = passes.pair.base, passes.base.key_values
     if not runs_in_parts(model):  # from the first layer and token on
         copies = embed(model, base.token_ids).repeat(rows, 1, 1)

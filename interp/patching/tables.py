@@ -111,7 +111,11 @@ def set_row(nested: NestedSet, metrics: PatchedMetrics) -> Row:
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:
-    """The effect as a share of the source's metric minus the base's; NaN if the two are equal."""
+    """The effect as a share of the source's metric minus the base's.
+
+    0 means no effect, and 1 means that the source's metric is reached; NaN if the two metrics are
+    equal.
+    """
     gap = source - base
     # Adding zero turns minus zero (no effect divided by a negative gap) into zero.
     return effect / gap + 0.0 if abs(gap) >= NO_GAP else math.nan

@@ -40,9 +40,12 @@ except ImportError as error:
 
 
 class TransformerLensBackend:
-    """Runs cells with TransformerLens's model and hooks; unsupported models: a UserError.
+    """A backend that runs cells with TransformerLens's model and hooks.
 
     Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
+
+    Raises:
+        UserError: TransformerLens does not support the model, for instance its architecture.
     """
 
     def __init__(self, model: Model) -> None:

@@ -12,7 +12,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from os.path import commonprefix
 
 import torch
 from jaxtyping import Int
@@ -78,7 +77,8 @@ def families(
 
 def shared_tokens(one: Tokens, other: Tokens) -> int:
     """The number of tokens in the common beginning."""
-    return len(commonprefix((one, other)))  # noqa: RUF071
+    both = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
 
 
 SAVED_SHARE = 0.1

@@ -252,7 +252,7 @@ def with_interval(value: float, low: float, high: float, *, decimals: int = 2) -
 
 def dots(numbers: pd.DataFrame) -> "Axes":
     """The numbers as dots with intervals: one row per model and one color per number."""
-    from interp.report.figures.points import interval_points
+    from interp.report.figures.bars_and_points import interval_points
     from interp.report.figures.style import distinct, new_axes, row_height
 
     rows = numbers.assign(

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 from interp.measurements.circuits.picture import circuit_picture
-from interp.report.figures.points import grouped_bars
+from interp.report.figures.bars_and_points import grouped_bars
 from interp.report.glance import glance, headline
 from interp.report.html import LONG, token_heat_map
 from interp.report.page import FigureItem, PictureItem, Report, Section, TableItem

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from playwright.sync_api import Page
 
 from interp.report.browse import in_frame, standalone, write_browser
+from interp.report.figures.bars_and_points import grouped_bars
 from interp.report.figures.lines import lines
-from interp.report.figures.points import grouped_bars
 from interp.report.figures.style import mark_areas, new_axes
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.pairs import Number

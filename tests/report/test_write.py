@@ -10,7 +10,7 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.report.figures.points import grouped_bars
+from interp.report.figures.bars_and_points import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import TERMS, glossary, provenance, write_report
 from interp.statistics.decisions import holm, reach_in_words

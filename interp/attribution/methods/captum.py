@@ -83,7 +83,11 @@ def _integrated(
 
 
 class DeepLift(_FromMean):
-    """DeepLift (Shrikumar et al. 2017), rescale rule, from the mean embedding, or a UserError."""
+    """DeepLift (Shrikumar et al. 2017) by the rescale rule, from the mean embedding.
+
+    Raises:
+        UserError: captum has no rule for the model's activation functions.
+    """
 
     def __init__(self, model: Model) -> None:
         _check_activations(model)

@@ -82,7 +82,11 @@ def _readers_of_embeddings(model: Model) -> list[nn.Module]:
 
 
 class FrozenNorms(InputXGradient):
-    """Embedding . gradient through norms whose denominators are constants, or a UserError."""
+    """Embedding . gradient through norms whose denominators are constants.
+
+    Raises:
+        UserError: the model's architecture is not supported.
+    """
 
     rules = FROZEN_NORMS
 
@@ -91,7 +95,11 @@ class FrozenNorms(InputXGradient):
 
 
 class Gim:
-    """(Embedding - donor's embedding) . gradient by the rules of GIM, or a UserError."""
+    """(Embedding - donor's embedding) . gradient by the rules of GIM.
+
+    Raises:
+        UserError: the model's architecture is not supported, or its gates are unknown.
+    """
 
     needs: frozenset[Need] = frozenset({"donor_products"})
     rules = GIM

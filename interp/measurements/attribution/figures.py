@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.points import grouped_bars
+from interp.report.figures.bars_and_points import grouped_bars
 from interp.report.figures.style import QUIET, distinct, panel_a_model, say_if_nothing_is_shown
 from interp.report.formatting import segment_label
 

@@ -123,7 +123,7 @@ class CircuitAnswers(PairResult):
         if effects is None:
             folder = Path(str(self._parameters["edges"]))
             effects = EdgesRun.read(folder).effects(model, factor=self._factor)
-        chosen = methods if isinstance(methods, list) else None
+        chosen = [str(name) for name in methods] if isinstance(methods, list) else None
         return ranking(effects, methods=chosen, split=self._factor)
 
     @property

@@ -210,7 +210,7 @@ class SegmentEffects(Result):
 
 
 def _bars(rows: pd.DataFrame) -> "Axes":
-    from interp.report.figures.points import grouped_bars
+    from interp.report.figures.bars_and_points import grouped_bars
     from interp.report.figures.style import QUIET, say_if_nothing_is_shown
 
     rows = rows.assign(segment=rows["segment"].map(segment_label))

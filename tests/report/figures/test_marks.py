@@ -5,13 +5,13 @@ import numpy as np
 import pandas as pd
 
 from interp.report.figures import style
-from interp.report.figures.lines import lines, matrix
-from interp.report.figures.points import (
+from interp.report.figures.bars_and_points import (
     cluster_points,
     grouped_bars,
     interval_points,
     labeled_points,
 )
+from interp.report.figures.lines import lines, matrix
 from interp.report.figures.style import Picture, mark_points, new_axes
 
 TABLE = pd.DataFrame({"model": ["m", "m", "n"], "layer": [0, 1, 0], "share": [0.5, np.nan, 0.25]})

@@ -8,13 +8,13 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from interp.report.figures.lines import lines, matrix
-from interp.report.figures.points import (
+from interp.report.figures.bars_and_points import (
     cluster_points,
     grouped_bars,
     interval_points,
     labeled_points,
 )
+from interp.report.figures.lines import lines, matrix
 from tests.report.figures.drawn import BARS, INTERVAL, words
 
 bars = partial(grouped_bars, x="rule", y="accuracy", hue="model", n="n")

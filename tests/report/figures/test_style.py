@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from interp.errors import shortened
 from interp.report.figures import style
-from interp.report.figures.points import grouped_bars
+from interp.report.figures.bars_and_points import grouped_bars
 from interp.report.formatting import UNDEFINED
 from interp.report.glance import dots
 from tests.report.figures.drawn import BARS, INTERVAL, words
