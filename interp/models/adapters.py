@@ -211,9 +211,9 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         wrapped: Any = PeftModel.from_pretrained(hf, str(adapter.folder), config=config)
         expected = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
         _check_names(adapter.name, stored, {*expected})
-        whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
-    whole.requires_grad_(True)  # peft has frozen its weights
-    return whole
+        model = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
+    model.requires_grad_(True)  # peft has frozen its weights
+    return model
 
 
 @contextmanager

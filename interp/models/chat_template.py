@@ -183,8 +183,8 @@ def chat_frame(
             )
     opening = answer_opening(tokenizer, chat, before_answer, text)
     opening = opening if opening.isspace() else ""
-    said = turns or (chat.system and chat.system.strip())
-    spans = _turn_spans(tokenizer, chat, turns, before) if said else ()
+    earlier = turns or (chat.system and chat.system.strip())
+    spans = _turn_spans(tokenizer, chat, turns, before) if earlier else ()
     return ChatFrame(before, rest[0], opening, templated=True, turns=spans)
 
 
@@ -196,11 +196,11 @@ def _turn_spans(
     The template writes marks in place of the contents. A search for the contents themselves could
     find them inside each other, or in the template's own words.
     """
-    said = [content for _, content in turns]
+    contents = [content for _, content in turns]
     marks = [f"Turn 4f1d2a{number:06}." for number in range(len(turns) + 1)]
     marked = [(role, mark) for (role, _), mark in zip(turns, marks, strict=False)]
     if chat.system and chat.system.strip():
-        said, marks = [chat.system, *said], [marks[-1], *marks[:-1]]
+        contents, marks = [chat.system, *contents], [marks[-1], *marks[:-1]]
         chat = replace(chat, system=marks[0])
     else:
         marks = marks[:-1]
@@ -208,13 +208,13 @@ def _turn_spans(
     lead, *pieces = re.split(f"({'|'.join(marks)})", text)
     at, spans = len(lead), dict[str, Span]()
     for mark, rest in zip(pieces[::2], pieces[1::2], strict=True):
-        content = said[marks.index(mark)]
+        content = contents[marks.index(mark)]
         # Many templates remove white space at the ends of a message.
-        found = [one for one in (content, content.strip()) if before.startswith(one + rest, at)]
-        if not found or mark in spans:
+        fits = [form for form in (content, content.strip()) if before.startswith(form + rest, at)]
+        if not fits or mark in spans:
             break
-        spans[mark] = (at, at + len(found[0]))
-        at += len(found[0] + rest)
+        spans[mark] = (at, at + len(fits[0]))
+        at += len(fits[0] + rest)
     if len(spans) < len(marks) or at < len(before) or not before.startswith(lead):
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} changes or repeats a message before "
@@ -235,8 +235,8 @@ def answer_opening(
         whole = write(tokenizer, chat, [*before_answer, ("assistant", ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
-    opening, found, _ = whole[len(text) :].partition(ANSWER)
-    return opening if found and whole.startswith(text) else ""
+    opening, answer, _ = whole[len(text) :].partition(ANSWER)
+    return opening if answer and whole.startswith(text) else ""
 
 
 def write(
@@ -264,7 +264,7 @@ def render(
         UserError: the template fails, takes too long, writes too much, or ignores an option.
     """
     system = [] if chat.system is None else [{"role": "system", "content": chat.system}]
-    said: list[Any] = [*system, *messages]
+    conversation: list[Any] = [*system, *messages]
     day = date.fromisoformat(chat.date)
     template = tokenizer.get_chat_template()
     try:
@@ -273,7 +273,7 @@ def render(
         with limited(RENDER_SECONDS, RENDER_BYTES):
             _check_operations(template)
             text = tokenizer.apply_chat_template(
-                said,
+                conversation,
                 chat_template=_dated(template, day),
                 tokenize=False,
                 add_generation_prompt=generation,
@@ -284,7 +284,7 @@ def render(
     except UserError:
         raise
     except Exception as error:  # a template can raise any error through Jinja
-        roles = [message["role"] for message in said]
+        roles = [message["role"] for message in conversation]
         if isinstance(error, TimeoutError | MemoryError):
             _STOPPED[template] = str(error)
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
@@ -298,7 +298,7 @@ def render(
             f"the chat template of {tokenizer.name_or_path} writes half a character (a lone "
             "surrogate), which no text can contain; repair the template"
         )
-    written = len(text) - sum(len(message["content"]) for message in said)
+    written = len(text) - sum(len(message["content"]) for message in conversation)
     if written > FRAME_CHARACTERS:
         raise UserError(
             f"the chat template of {tokenizer.name_or_path} writes {written:,} characters around a "
@@ -308,13 +308,13 @@ def render(
 
 
 def _variables(name: str, template: str, chat: ChatFormat) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
+    variables: dict[str, Any] = dict.fromkeys(SWITCHES, chat.thinks)
     if not chat.thinks and re.search(r"reasoning_effort.*([\"'])none\1", template, re.DOTALL):
-        found["reasoning_effort"] = "none"
+        variables["reasoning_effort"] = "none"
     for key, _ in chat.options:
         if not re.search(rf"\b{key}\b", template):
             raise UserError(f"the chat template of {name} has no option {key!r}; omit it")
-    return found | dict(chat.options)
+    return variables | dict(chat.options)
 
 
 @cache

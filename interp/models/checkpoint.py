@@ -137,7 +137,7 @@ def _parts(name: str, file: Path) -> list[Path]:
     """The files of weights that an index lists; a file of weights itself."""
     if file.suffix != ".json":
         return [file]
-    return [file.with_name(own) for own in indexed_files(name, file)]
+    return [file.with_name(part) for part in indexed_files(name, file)]
 
 
 def _check_same_weights(name: str, first: Path, other: Path) -> None:
@@ -172,16 +172,16 @@ def _same_tensors(some: list[Path], others: list[Path]) -> bool:
 
 def _opened(files: list[Path], stack: ExitStack) -> dict[str, Callable[[], torch.Tensor]]:
     """The tensors of several files by name, each read when it is asked for."""
-    found: dict[str, Callable[[], torch.Tensor]] = {}
+    lazy: dict[str, Callable[[], torch.Tensor]] = {}
     for file in files:
         if file.suffix == ".safetensors":
             opened = stack.enter_context(safe_open(file, framework="pt"))
-            found |= {key: partial(opened.get_tensor, key) for key in opened.keys()}  # noqa: SIM118
+            lazy |= {key: partial(opened.get_tensor, key) for key in opened.keys()}  # noqa: SIM118
         else:
             # Values stay in the file until they are compared.
             pickled = unpickled(file, "cpu", mmap=is_zipfile(file))
-            found |= {key: partial(pickled.__getitem__, key) for key in pickled}
-    return found
+            lazy |= {key: partial(pickled.__getitem__, key) for key in pickled}
+    return lazy
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -226,13 +226,13 @@ def weight_files(name: str, folder: Path, *, allow_pickle: bool) -> list[Path]:
     Raises:
         UserError: an index is damaged, or lists anything other than weight files next to it.
     """
-    found = weights_in(folder, allow_pickle=allow_pickle)
-    files = _parts(name, found[0]) if found else []
-    for own in files:
-        if not own.is_file():
+    weights = weights_in(folder, allow_pickle=allow_pickle)
+    files = _parts(name, weights[0]) if weights else []
+    for file in files:
+        if not file.is_file():
             raise UserError(
-                f"{one_line(name)} lacks the weight file {one_line(own.name)}, which its "
-                f"{found[0].name} lists; copy the whole folder again"
+                f"{one_line(name)} lacks the weight file {one_line(file.name)}, which its "
+                f"{weights[0].name} lists; copy the whole folder again"
             )
     return files
 
@@ -321,10 +321,10 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
     """
     with as_user_error(file.name, name):
         # As transformers reads it; from bytes, json would guess another encoding.
-        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())
-    if not isinstance(found, dict):
+        content = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())
+    if not isinstance(content, dict):
         raise UserError(f"{file.name} in {one_line(name)} is not a JSON object")
-    return found
+    return content
 
 
 def settings(config: Any) -> Iterator[tuple[str, Any]]:

@@ -164,12 +164,12 @@ def find_model(
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
     shown = named or short_name(name)
-    found = FoundModel(
+    model = FoundModel(
         *(shown, name, location, source, fingerprint, tokenizer, config, kind, options, contents)
     )
     if loading.dequantize:
-        found.dequantizing()
-    if loading.keep_dequantized and not found.format.may_keep:
+        model.dequantizing()
+    if loading.keep_dequantized and not model.format.may_keep:
         raise UserError(
             f"got keep_dequantized, but {one_line(shown)} is not a GGUF file, whose weights are "
             "dequantized when it is loaded; omit it"
@@ -182,7 +182,7 @@ def find_model(
                 "are not spread over processes: omit tensor_parallel"
             )
         check_spread(shown, config, loading.ranks)
-    return found
+    return model
 
 
 def description_of(
@@ -344,11 +344,11 @@ def _check_base(adapter: "Adapter", base: FoundModel, checksum: str, *, dequanti
             f"the base {of} of the adapter {shown} is a {base.kind.name}; expected a causal "
             "language model or a text-to-text model"
         )
-    own = quantization_of(base.config)
-    if own is not None and not dequantizes:
+    method = quantization_of(base.config)
+    if method is not None and not dequantizes:
         way = "; load them with --dequantize" if can_dequantize(base.config) else ""
         raise UserError(
-            f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); an "
+            f"the weights of {of}, the base of the adapter {shown}, are quantized ({method}); an "
             f"adapter cannot be merged into them{way}"
         )
     if adapter.base is not None and adapter.base.checksum not in (None, checksum):
@@ -373,9 +373,9 @@ def _fingerprint(location: Path | str) -> str | None:
     """A hash of the names, sizes and modification times of the files of a local model."""
     if not isinstance(location, Path):
         return None
-    seen = [
+    files = [
         (str(file.relative_to(location)), file.stat().st_size, file.stat().st_mtime_ns)
         for file in (location, *sorted(location.rglob("*")))
         if file.is_file()
     ]
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(files).encode()).hexdigest()[:16]

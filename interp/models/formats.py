@@ -151,10 +151,10 @@ def format_of(location: Path | str) -> Format:
     if isinstance(location, str) or not location.is_file():
         return FOLDER
     name = format_name(location.name) or ""
-    found = load_plugin(FORMATS, "format of files", name)
-    if not isinstance(found, Format):
-        raise misfit(plugins(FORMATS)[name], found, f"a {Format.__module__}.{Format.__qualname__}")
-    return found
+    form = load_plugin(FORMATS, "format of files", name)
+    if not isinstance(form, Format):
+        raise misfit(plugins(FORMATS)[name], form, f"a {Format.__module__}.{Format.__qualname__}")
+    return form
 
 
 def model_file(name: str, place: Path) -> Path:
@@ -167,9 +167,9 @@ def model_file(name: str, place: Path) -> Path:
     with as_user_error("its folder", name):
         files = sorted(file for file in place.iterdir() if is_model_file(str(file)))
     if len(files) > 1:
-        named = ", ".join(one_line(file.name, 80) for file in files[:8])
+        names = ", ".join(one_line(file.name, 80) for file in files[:8])
         raise UserError(
-            f"{one_line(name)} holds {len(files)} files that are whole models ({named}); pass one "
+            f"{one_line(name)} holds {len(files)} files that are whole models ({names}); pass one "
             "of the files instead of their folder"
         )
     return files[0] if files else place

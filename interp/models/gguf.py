@@ -76,9 +76,9 @@ def _packed(header: Header) -> str | None:
     names: dict[Any, str] = {
         kind.value: kind.name.removeprefix("MOSTLY_") for kind in LlamaFileType
     }
-    own = names.get(header.settings.get("general.file_type"), "GUESSED")
-    if not values or own not in ("GUESSED", "ALL_F32", "F16", "BF16"):
-        return own if values else None
+    file_type = names.get(header.settings.get("general.file_type"), "GUESSED")
+    if not values or file_type not in ("GUESSED", "ALL_F32", "F16", "BF16"):
+        return file_type if values else None
     return values.most_common(1)[0][0]
 
 
@@ -182,8 +182,8 @@ class GGUF(Format):
         """
         held = sum(tensor.size for tensor in contents.stored.values())
         kept = hf.state_dict().keys()
-        own = (*hf.named_parameters(), *hf.named_buffers())
-        used = sum(tensor.numel() for key, tensor in own if key in kept)
+        tensors = (*hf.named_parameters(), *hf.named_buffers())
+        used = sum(tensor.numel() for key, tensor in tensors if key in kept)
         if held > used:
             raise UserError(
                 f"the GGUF file of {one_line(name)} holds {held:,} numbers, but a model with its "
@@ -208,8 +208,8 @@ def _settings(header: Header) -> dict[str, Any]:
         for key, value in header.settings.items():
             # No setting is made of lists about the tokenizer or, such as tags, the file.
             listed = key.startswith(("tokenizer.", "general.")) and isinstance(value, list)
-            own = key.endswith(("general.architecture", "general.alignment", ".vocab_size"))
-            if not listed and not own:
+            elsewhere = key.endswith(("general.architecture", "general.alignment", ".vocab_size"))
+            if not listed and not elsewhere:
                 kinds = {_WIDEST[type(one)] for one in value} if isinstance(value, list) else set()
                 if len(kinds) == 1:
                     of = GGUFValueType.ARRAY, GGUFValueType[kinds.pop()]
@@ -223,10 +223,10 @@ def _settings(header: Header) -> dict[str, Any]:
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.flush()
-        found: dict[str, Any] = load_gguf_checkpoint(str(writer.path))["config"]
+        config: dict[str, Any] = load_gguf_checkpoint(str(writer.path))["config"]
     embedded = header.tensors.get("token_embd.weight")
     tokens = header.settings.get("tokenizer.ggml.tokens", [])
-    return {**found, "vocab_size": embedded.shape[0] if embedded else len(tokens)}
+    return {**config, "vocab_size": embedded.shape[0] if embedded else len(tokens)}
 
 
 def _names(empty: PreTrainedModel, processor: TensorProcessor) -> dict[str, str]:
@@ -255,7 +255,7 @@ def _weights(file: Path, header: Header, empty: PreTrainedModel) -> dict[str, to
     made_by: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = made_by(empty.config.to_dict())
     names, types = _names(empty, processor), _types(empty)
-    found: dict[str, torch.Tensor] = {}
+    weights: dict[str, torch.Tensor] = {}
 
     def processed(key: str, values: np.ndarray, into: dict[str, torch.Tensor]) -> Any:
         # Into the last, a processor puts what it makes of several tensors, or several of one.
@@ -268,22 +268,22 @@ def _weights(file: Path, header: Header, empty: PreTrainedModel) -> dict[str, to
         for key in sorted(header.tensors, key=lambda key: -header.tensors[key].size):
             dtype = types.get(names.get(key, ""), torch.float32)
             stand_in = np.broadcast_to(np.float32(-1), header.tensors[key].shape)
-            told = processed(key, stand_in, {}) if dtype != torch.float32 else None
-            if told is not None and told.weights is stand_in and told.name == key:
-                found[names[key]] = _values(stream, header, key, dtype)
+            probe = processed(key, stand_in, {}) if dtype != torch.float32 else None
+            if probe is not None and probe.weights is stand_in and probe.name == key:
+                weights[names[key]] = _values(stream, header, key, dtype)
                 continue
-            made = processed(key, _values(stream, header, key).numpy(), found)
+            made = processed(key, _values(stream, header, key).numpy(), weights)
             if (name := names.get(made.name)) is not None:
                 values = torch.from_numpy(np.ascontiguousarray(made.weights))
-                found[name] = values.to(dtype=types.get(name))
-    return found
+                weights[name] = values.to(dtype=types.get(name))
+    return weights
 
 
 def _types(empty: PreTrainedModel) -> dict[str, torch.dtype]:
     """The types of a model's weights; none if transformers keeps some of them in fp32."""
     if empty._keep_in_fp32_modules or empty._keep_in_fp32_modules_strict:
         return {}
-    return {name: own.dtype for name, own in empty.state_dict().items()}
+    return {name: tensor.dtype for name, tensor in empty.state_dict().items()}
 
 
 def _values(

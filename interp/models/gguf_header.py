@@ -49,9 +49,9 @@ class Header:
 def header_of(file: Path) -> Header:
     """The header of a file, read once as long as it does not change; a ValueError if damaged."""
     # A file in the hub's cache is a link.
-    whole = file.resolve()
-    status = whole.stat()
-    return unchanged_header(whole, status.st_ino, status.st_size, status.st_mtime_ns)
+    target = file.resolve()
+    status = target.stat()
+    return unchanged_header(target, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=1)

@@ -89,8 +89,8 @@ class _Settings(BaseModel, strict=True):
 
     def index(self, name: str) -> int | None:
         """The id of a special token."""
-        own: int | None = getattr(self, f"{name}_token_id")
-        return _DEFAULT_IDS.get(name) if own is None and self.kind == "llama" else own
+        id_: int | None = getattr(self, f"{name}_token_id")
+        return _DEFAULT_IDS.get(name) if id_ is None and self.kind == "llama" else id_
 
     def token(self, name: str) -> str | None:
         """A special token."""
@@ -99,10 +99,10 @@ class _Settings(BaseModel, strict=True):
 
     def adds(self, name: str, *, default: bool) -> bool:
         """Whether bos or eos is added to each text."""
-        own: bool | None = getattr(self, f"add_{name}_token")
-        if own and self.index(name) is None:
+        setting: bool | None = getattr(self, f"add_{name}_token")
+        if setting and self.index(name) is None:
             raise ValueError(f"it sets add_{name}_token, but names no {name}_token_id")
-        return (default if own is None else own) and self.index(name) is not None
+        return (default if setting is None else setting) and self.index(name) is not None
 
 
 def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
@@ -152,13 +152,13 @@ def end_tokens(header: Header) -> list[int]:
 
 
 def _read(header: Header) -> _Settings:
-    own = {
+    settings = {
         key.rpartition(".")[2]: value
         for key, value in header.settings.items()
         if key.startswith("tokenizer.")
     }
     try:
-        return _Settings.model_validate(own)
+        return _Settings.model_validate(settings)
     except ValidationError as error:
         raise ValueError(f"the setting tokenizer.ggml.{fault_of(error)}") from error
 
@@ -166,10 +166,10 @@ def _read(header: Header) -> _Settings:
 def _check(settings: _Settings) -> None:
     count = len(settings.tokens)
     for name in ("scores", "token_type"):
-        own = getattr(settings, name)
-        if own is not None and len(own) != count:
+        values = getattr(settings, name)
+        if values is not None and len(values) != count:
             raise ValueError(
-                f"tokenizer.ggml.{name} has {len(own):,} elements, but the vocabulary {count:,}"
+                f"tokenizer.ggml.{name} has {len(values):,} elements, but the vocabulary {count:,}"
             )
     for name in ("bos", "eos", "unknown", "padding", "eot", "eom"):
         index = settings.index(name)
@@ -192,29 +192,29 @@ def _check(settings: _Settings) -> None:
 
 def _merges(settings: _Settings, vocabulary: Mapping[str, int]) -> list[tuple[str, str]]:
     """The merges of a file, each of which makes a token of two."""
-    found = []
+    merges = []
     for merge in settings.merges or ():
         head, _, right = merge[1:].partition(" ")
         left = merge[:1] + head  # which may be a space
         if not {left, right, left + right} <= vocabulary.keys():
             raise ValueError(f"its merge {one_line(merge, 40)!r} makes no token of two tokens")
-        found.append((left, right))
-    return found
+        merges.append((left, right))
+    return merges
 
 
 def _recovered(
     vocabulary: Mapping[str, int], scores: Sequence[float] | None
 ) -> list[tuple[str, str]]:
     """The merges that a vocabulary implies, best first: by score or, without scores, by id."""
-    found = []
+    ranked = []
     for token, index in vocabulary.items():
         rank = -index if scores is None else scores[index]
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
             if left in vocabulary and right in vocabulary:
-                found.append((rank, len(left), len(right), left, right))
-    found.sort(key=itemgetter(0, 1, 2), reverse=True)
-    return [(left, right) for *_, left, right in found]
+                ranked.append((rank, len(left), len(right), left, right))
+    ranked.sort(key=itemgetter(0, 1, 2), reverse=True)
+    return [(left, right) for *_, left, right in ranked]
 
 
 def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:

@@ -55,18 +55,18 @@ def kept_weights(
         user_cache().mkdir(parents=True, exist_ok=True)
     folder = make_folder(user_cache(), _FOLDER)
     place = inside(folder, f"{name}.safetensors")
-    found = _read(place)
-    if found is None:
+    weights = _read(place)
+    if weights is None:
         remove_unfinished(folder)
-        found = make()
-        write_whole(place, partial(_write, found))
-    return found
+        weights = make()
+        write_whole(place, partial(_write, weights))
+    return weights
 
 
 def kept_files() -> dict[Path, int]:
     """The size in bytes of each file that `kept_weights` wrote, by its name and header."""
     folder = user_cache() / _FOLDER
-    found = {}
+    sizes = {}
     for name in names_in(folder):
         place = folder / name
         with suppress(OSError, SafetensorError):
@@ -74,8 +74,8 @@ def kept_files() -> dict[Path, int]:
                 with safe_open(os.fspath(place), "numpy") as opened:  # torch is slow to import
                     ours = _CONTENT in (opened.metadata() or {})
                 if ours:
-                    found[place] = place.stat().st_size
-    return found
+                    sizes[place] = place.stat().st_size
+    return sizes
 
 
 def _write(weights: "Weights", place: Path) -> None:
@@ -101,9 +101,9 @@ def _read(place: Path) -> "Weights | None":
     if not is_plain(place):
         return None
     with suppress(OSError, SafetensorError), safe_open(os.fspath(place), "pt") as opened:
-        found = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
-        if (opened.metadata() or {}).get(_CONTENT) == _content(found):
-            return found
+        weights = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
+        if (opened.metadata() or {}).get(_CONTENT) == _content(weights):
+            return weights
     return None
 
 
@@ -112,7 +112,7 @@ def _content(weights: "Weights") -> str:
     import torch
 
     rows = []
-    for name, own in sorted(weights.items()):
-        sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy().data)
-        rows.append((name, str(own.dtype), list(own.shape), sum_))
+    for name, tensor in sorted(weights.items()):
+        sum_ = zlib.crc32(tensor.flatten().view(torch.uint8).numpy().data)
+        rows.append((name, str(tensor.dtype), list(tensor.shape), sum_))
     return json.dumps(rows)

@@ -185,9 +185,9 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with as_user_error(found.format.configuration, found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     method = quantization_of(found.config)
-    other = can_dequantize(found.config) and "quantization_config" not in options
+    dequantizable = can_dequantize(found.config) and "quantization_config" not in options
     with (
-        quantized_weights(found.name, method, also=", or --dequantize" if other else ""),
+        quantized_weights(found.name, method, also=", or --dequantize" if dequantizable else ""),
         quiet_report(),
         warnings.catch_warnings(),
     ):
@@ -242,8 +242,8 @@ def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -
     for first in weight_names(allow_pickle=allow_pickle):
         with as_user_error("its weights", name), suppress(EntryNotFoundError):
             file = Path(hf_hub_download(name, first, revision=revision))
-            for other in indexed_files(name, file) if file.suffix == ".json" else ():
-                hf_hub_download(name, other, revision=revision)
+            for part in indexed_files(name, file) if file.suffix == ".json" else ():
+                hf_hub_download(name, part, revision=revision)
             return file.parent
     return None
 
@@ -258,10 +258,10 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
             f"{one_line(found.place)} is a file whose weights are not quantized again; load it "
             f"without quantization {quantization!r}"
         )
-    own = quantization_of(found.config)
-    if own is not None:
+    method = quantization_of(found.config)
+    if method is not None:
         raise UserError(
-            f"the weights of {one_line(found.name)} are quantized already ({own}); load them "
+            f"the weights of {one_line(found.name)} are quantized already ({method}); load them "
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)

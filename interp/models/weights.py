@@ -83,10 +83,10 @@ def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
         if not tensor.is_meta:
             yield name, tensor
             continue
-        path, _, own = name.rpartition(".")
+        path, _, attribute = name.rpartition(".")
         module = model.get_submodule(path)
         with align_module_device(module, execution_device=torch.device("cpu")):
-            yield name, getattr(module, own)
+            yield name, getattr(module, attribute)
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers")
@@ -135,10 +135,10 @@ def _limits(stored: Stored | None) -> dict[str, tuple[int, str]]:
 
 def check_windows(name: str, config: PreTrainedConfig) -> None:
     """Raise a UserError if windowed or chunked attention has no size of its window."""
-    own = config.get_text_config()
-    kinds = getattr(own, "layer_types", None) or ()
+    text_config = config.get_text_config()
+    kinds = getattr(text_config, "layer_types", None) or ()
     for kind, size in _WINDOWS.items():
-        if kind in kinds and getattr(own, size, None) is None:
+        if kind in kinds and getattr(text_config, size, None) is None:
             raise UserError(
                 f"the configuration of {one_line(name)} has layers of {kind} but no {size}; "
                 "expected the number of tokens that they see, or full_attention in layer_types"
@@ -187,8 +187,8 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
     parameters = {key.removeprefix(prefix) for key, _ in model.named_parameters()}
     for key, tensor in stored.items():
-        own = key.endswith(".weight") or key.removeprefix(prefix) in parameters
-        if own and not tensor.dtype.startswith(_FLOATING):
+        is_parameter = key.endswith(".weight") or key.removeprefix(prefix) in parameters
+        if is_parameter and not tensor.dtype.startswith(_FLOATING):
             raise UserError(
                 f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, but "
                 "the configuration has no quantization_config to interpret it; expected "
