@@ -78,7 +78,7 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
             )
     kind = TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
     maps = AutoModelForImageTextToText._model_mapping, AutoModelForSeq2SeqLM._model_mapping
-    of_images, of_text = (type(config) in own for own in maps)
+    of_images, of_text = (type(config) in mapping for mapping in maps)
     if kind is TEXT_TO_TEXT and of_images and not of_text:
         raise UserError(
             f"{', '.join(architectures) or config.model_type} writes about an image that its "

@@ -408,8 +408,8 @@ class Model:
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
         end = self.tokenizer.eos_token_id
-        named = self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None])
-        return sorted(named | ({end} if end is not None else set()))
+        listed = self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None])
+        return sorted(listed | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
         """A token id from the configuration or, failing that, from the generation settings.
@@ -426,7 +426,7 @@ class Model:
     def _tokens(self, name: str, values: Sequence[object]) -> set[int]:
         """The token ids that a setting lists, of which there may be millions."""
         size = getattr(self.text_config, "vocab_size", None)
-        found = set[int]()
+        tokens = set[int]()
         for value in values:
             if type(value) is not int or value < 0 or (size is not None and value >= size):
                 raise UserError(
@@ -434,23 +434,23 @@ class Model:
                     f"a token id{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
                     "in generation_config.json or config.json"
                 )
-            found.add(value)
-        return found
+            tokens.add(value)
+        return tokens
 
     def _further_settings(self) -> dict[str, object]:
         """Settings in use that are not part of the saved configuration or tokenizer."""
-        config, found = self.hf.config, dict[str, object]()
-        own = getattr(config.get_text_config(), "eos_token_id", None)
-        if self.end_tokens != sorted(own if isinstance(own, list) else [own] if own else []):
-            found["end_tokens"] = self.end_tokens
+        config, further = self.hf.config, dict[str, object]()
+        ends = getattr(config.get_text_config(), "eos_token_id", None)
+        if self.end_tokens != sorted(ends if isinstance(ends, list) else [ends] if ends else []):
+            further["end_tokens"] = self.end_tokens
         if self.kind is TEXT_TO_TEXT:
             names = ("decoder_start_token_id", "forced_bos_token_id")
             absent = [name for name in names if getattr(config, name, None) is None]
-            found |= {name: value for name in absent if (value := self.token_setting(name))}
+            further |= {name: value for name in absent if (value := self.token_setting(name))}
         for flag in ("split_special_tokens", "clean_up_tokenization_spaces"):
             if getattr(self.tokenizer, flag, False):
-                found[flag] = True
-        return found
+                further[flag] = True
+        return further
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -486,9 +486,9 @@ class Model:
                 "another --attn-implementation, such as sdpa, or install a C++ compiler"
             ) from error
         frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
-        known = [file for file in frames if _is_of_model(file) or file.is_relative_to(_PACKAGE)]
+        deciding = [file for file in frames if _is_of_model(file) or file.is_relative_to(_PACKAGE)]
         # The last of these decides: our own hooks run inside the model, and PyTorch inside both.
-        if known and _is_of_model(known[-1]) and not should_reduce_batch_size(error):
+        if deciding and _is_of_model(deciding[-1]) and not should_reduce_batch_size(error):
             raise ModelError(
                 f"{self.name} ({self.hf.config.model_type}) cannot be run in this way; its own "
                 f"code says: {type(error).__name__}: {shortened(str(error))}"

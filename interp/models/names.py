@@ -123,13 +123,13 @@ def short_name(place: str) -> str:
 
 def _spellings(place: str) -> Iterator[str]:
     """The names that a place may have, from the shortest to the whole path."""
-    whole = absolute(place)
-    parts = Path(whole).parts[1:]
-    if not parts or not os.path.isabs(whole):  # noqa: PTH117
-        yield whole
+    full_path = absolute(place)
+    parts = Path(full_path).parts[1:]
+    if not parts or not os.path.isabs(full_path):  # noqa: PTH117
+        yield full_path
         return
-    if is_model_file(whole):
-        parts = (*parts[:-1], Path(whole).stem)
+    if is_model_file(full_path):
+        parts = (*parts[:-1], Path(full_path).stem)
     telling = [part for part in parts if not _UNTELLING.fullmatch(part)] or parts
     if telling[-1] == parts[-1]:
         yield _shown(parts[-1])
@@ -139,7 +139,7 @@ def _spellings(place: str) -> Iterator[str]:
         yield _shown(f"{name}@{parts[-1][:7]}")
     for start in reversed(range(len(parts) - 1)):
         yield _shown("/".join(parts[start:]))
-    yield _shown(whole)
+    yield _shown(full_path)
 
 
 def _shown(name: str) -> str:
@@ -162,13 +162,13 @@ def names_of(choices: Sequence[ModelChoice], recorded: Mapping[str, str]) -> lis
         for choice, name in zip(choices, fixed, strict=True)
     ]
     while True:
-        names = [own[0] for own in spelled]
+        names = [forms[0] for forms in spelled]
         taken = Counter([*names, *recorded.values()])
-        clashing = [own for own in spelled if len(own) > 1 and taken[own[0]] > 1]
+        clashing = [forms for forms in spelled if len(forms) > 1 and taken[forms[0]] > 1]
         if not clashing:
             break
-        for own in clashing:
-            del own[0]
+        for forms in clashing:
+            del forms[0]
     _check_different(names, names)
     return names
 

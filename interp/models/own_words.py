@@ -28,16 +28,16 @@ def own_system_prompt(
     """The template's own system prompt; empty without one, or if another was asked for."""
     if chat.system is not None or not frame.templated:
         return ""
-    said = _plain(tokenizer, frame.before)  # without marks first, since two may end alike
-    both = zip(reversed(said), reversed(_plain(tokenizer, _between(tokenizer, chat))), strict=False)
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
-    header = said[len(said) - alike :]
+    text = _plain(tokenizer, frame.before)  # without marks first, since two may end alike
+    ends = zip(reversed(text), reversed(_plain(tokenizer, _between(tokenizer, chat))), strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    header = text[len(text) - alike :]
     # Few words only name a role, as in "GPT4 Correct User:"; the template says more.
     if len(_words(header)) <= 5:
-        said = said.removesuffix(header)
-    said = _ROLES.sub("", said).strip()
+        text = text.removesuffix(header)
+    text = _ROLES.sub("", text).strip()
     # A template may write fewer words as names of roles.
-    return said if len(_words(said)) >= 3 else ""
+    return text if len(_words(text)) >= 3 else ""
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:

@@ -56,22 +56,22 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:
     """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
-    own = _own_settings(config)
-    return None if own is None else _in_words(own)
+    scheme = _own_settings(config)
+    return None if scheme is None else _in_words(scheme)
 
 
 def _own_settings(config: PreTrainedConfig) -> dict[str, Any] | None:
     for part in (config, config.get_text_config()):
-        own = getattr(part, KEY, None)
-        if own is not None:
-            return own if isinstance(own, dict) else dict(own.to_dict())
+        scheme = getattr(part, KEY, None)
+        if scheme is not None:
+            return scheme if isinstance(scheme, dict) else dict(scheme.to_dict())
     return None
 
 
 def can_dequantize(config: PreTrainedConfig) -> bool:
     """Whether transformers can turn a checkpoint's quantized weights into ordinary weights."""
-    own = _own_settings(config)
-    return own is not None and (_dequantizes_at_load(own) or _dequantizes_later(own))
+    scheme = _own_settings(config)
+    return scheme is not None and (_dequantizes_at_load(scheme) or _dequantizes_later(scheme))
 
 
 def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
@@ -84,44 +84,44 @@ def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
     """
     from transformers.quantizers.auto import AutoQuantizationConfig
 
-    own = _own_settings(config)
-    if own is None:
+    scheme = _own_settings(config)
+    if scheme is None:
         raise UserError(
             f"got dequantize, but the weights of {one_line(name)} are not quantized; omit it"
         )
-    if _dequantizes_at_load(own):
-        with quantized_weights(name, _in_words(own)):
-            made = AutoQuantizationConfig.from_dict({**copy.deepcopy(own), "dequantize": True})
+    if _dequantizes_at_load(scheme):
+        with quantized_weights(name, _in_words(scheme)):
+            made = AutoQuantizationConfig.from_dict({**copy.deepcopy(scheme), "dequantize": True})
         return {KEY: made}
-    if not _dequantizes_later(own):
+    if not _dequantizes_later(scheme):
         raise UserError(
-            f"the weights of {one_line(name)} are quantized by {_in_words(own)}, which "
+            f"the weights of {one_line(name)} are quantized by {_in_words(scheme)}, which "
             "transformers cannot dequantize; omit dequantize, or pass a checkpoint with ordinary "
             "weights"
         )
     return {}
 
 
-def _dequantizes_at_load(own: Mapping[str, Any]) -> bool:
+def _dequantizes_at_load(scheme: Mapping[str, Any]) -> bool:
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-    made = AUTO_QUANTIZATION_CONFIG_MAPPING.get(_method(own))
+    made = AUTO_QUANTIZATION_CONFIG_MAPPING.get(_method(scheme))
     return made is not None and "dequantize" in inspect.signature(made).parameters
 
 
-def _dequantizes_later(own: Mapping[str, Any]) -> bool:
+def _dequantizes_later(scheme: Mapping[str, Any]) -> bool:
     from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
     from transformers.quantizers.base import HfQuantizer
 
-    quantizer: Any = AUTO_QUANTIZER_MAPPING.get(_method(own), HfQuantizer)
+    quantizer: Any = AUTO_QUANTIZER_MAPPING.get(_method(scheme), HfQuantizer)
     return bool(quantizer._dequantize is not HfQuantizer._dequantize)
 
 
-def _method(own: Mapping[str, Any]) -> str:
+def _method(scheme: Mapping[str, Any]) -> str:
     for bits in ("4bit", "8bit"):
-        if own.get(f"load_in_{bits}"):
+        if scheme.get(f"load_in_{bits}"):
             return f"bitsandbytes_{bits}"
-    method = own.get("quant_method")
+    method = scheme.get("quant_method")
     return str(getattr(method, "value", method))
 
 
@@ -158,18 +158,18 @@ def check_quantization(name: str, config: Mapping[str, Any]) -> None:
     Missing packages and devices are reported when the weights are loaded, because the
     configuration and tokenizer of a model can also be used without them.
     """
-    for key, own in settings(config):
-        if key == KEY and own is not None:
-            _check_settings(f"{KEY} in config.json of {one_line(name)}", own)
+    for key, value in settings(config):
+        if key == KEY and value is not None:
+            _check_settings(f"{KEY} in config.json of {one_line(name)}", value)
 
 
-def _check_settings(what: str, own: object) -> None:
+def _check_settings(what: str, scheme: object) -> None:
     from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING, AutoQuantizationConfig
 
-    if not isinstance(own, dict):
-        raise UserError(f"{what} is {described(own)}; expected an object with a quant_method")
-    method = own.get("quant_method")
-    bits = own.get("load_in_8bit") or own.get("load_in_4bit")
+    if not isinstance(scheme, dict):
+        raise UserError(f"{what} is {described(scheme)}; expected an object with a quant_method")
+    method = scheme.get("quant_method")
+    bits = scheme.get("load_in_8bit") or scheme.get("load_in_4bit")
     known = isinstance(method, str) and method in AUTO_QUANTIZER_MAPPING
     if not known and not (bits and method in (None, "bitsandbytes")):
         near = nearest(str(method), AUTO_QUANTIZER_MAPPING)
@@ -178,19 +178,19 @@ def _check_settings(what: str, own: object) -> None:
             f"{f'did you mean {near}?' if near else 'expected one such as gptq or awq.'} "
             "transformers would ignore it; convert the weights to a format that it reads"
         )
-    for pattern in filter(_SLOW.search, _texts(own)):
+    for pattern in filter(_SLOW.search, _texts(scheme)):
         raise UserError(
             f"{what} has the pattern {one_line(pattern)!r}, whose matching can take forever; "
             "expected names of modules"
         )
     try:
-        AutoQuantizationConfig.from_dict(copy.deepcopy(own))
+        AutoQuantizationConfig.from_dict(copy.deepcopy(scheme))
     except ImportError:
         return
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}", 160)
         raise UserError(
-            f"{what} ({_in_words(own)}) cannot be read: {reason}. Expected settings as "
+            f"{what} ({_in_words(scheme)}) cannot be read: {reason}. Expected settings as "
             "transformers saves them with a quantized model"
         ) from error
 
@@ -208,11 +208,11 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
     # It may store ordinary weights, and quantizes them in each forward pass.
     if method.partition(" ")[0] == "bitnet":
         return
-    own = {"weight", "bias"}
+    ends = {"weight", "bias"}
     for names in (model.named_parameters(), model.named_buffers()):
-        own |= {key.rpartition(".")[2] for key, _ in names}
+        ends |= {key.rpartition(".")[2] for key, _ in names}
     if all(
-        tensor.dtype in _WHOLE and key.rpartition(".")[2] in own for key, tensor in stored.items()
+        tensor.dtype in _WHOLE and key.rpartition(".")[2] in ends for key, tensor in stored.items()
     ):
         types = ", ".join(sorted({tensor.dtype for tensor in stored.values()}))
         raise UserError(

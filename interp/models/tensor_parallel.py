@@ -65,7 +65,7 @@ def numbers_of_processes(config: PreTrainedConfig) -> list[int]:
 def _counts(text: PreTrainedConfig, setting: str) -> list[int]:
     """A number of heads, or one for each layer; none if there is no such setting."""
     value = getattr(text, setting, None)
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, int)]
+    return [n for n in (value if isinstance(value, list) else [value]) if isinstance(n, int)]
 
 
 def spreading(name: str, loading: Loading) -> dict[str, Any]:
@@ -75,14 +75,14 @@ def spreading(name: str, loading: Loading) -> dict[str, Any]:
         UserError: this process is not one of as many processes as asked for, or has no GPU of its
             own.
     """
-    wanted, given = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
-    there = int(given) if given.isdecimal() and len(given) < 9 else 1
+    wanted, world_size = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
+    ranks = int(world_size) if world_size.isdecimal() and len(world_size) < 9 else 1
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        there = torch.distributed.get_world_size()
-    if there != wanted:
+        ranks = torch.distributed.get_world_size()
+    if ranks != wanted:
         raise UserError(
             f"tensor_parallel {wanted} spreads {one_line(name)} over {wanted} processes, but this "
-            f"program has {there}; write results to a folder (out=..., or a command), for which "
+            f"program has {ranks}; write results to a folder (out=..., or a command), for which "
             f"the processes are started, or start this program with torchrun --nproc-per-node "
             f"{wanted}"
         )

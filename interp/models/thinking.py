@@ -79,9 +79,9 @@ def thinking_frame(
         return frame
     before_answer = [*turns, ("user", MARKER)]
     off = frame.before + MARKER + frame.after
-    own = answer_opening(tokenizer, chat, before_answer, off)
-    if MARK.search(own):  # the answer channel, or an empty thought
-        return replace(frame, direct=own, answer_opening="")
+    opening = answer_opening(tokenizer, chat, before_answer, off)
+    if MARK.search(opening):  # the answer channel, or an empty thought
+        return replace(frame, direct=opening, answer_opening="")
     if not thinks_anyway(tokenizer, chat, frame, before_answer):
         return frame
     marks = find_marks(tokenizer, chat, turns)
@@ -105,13 +105,13 @@ def thinks_anyway(
         return ""
     if written := MARK.findall(frame.after):
         return "" if ends_thought(written[-1]) else str(written[-1])
-    known = MARK.findall(tokenizer.get_chat_template())
-    if not known:
+    marks = MARK.findall(tokenizer.get_chat_template())
+    if not marks:
         return ""
     texts = {
         write(tokenizer, replace(chat, **way), before_answer) for way in ({"thinking": "on"}, _OFF)
     }
-    return str(known[0]) if len(texts) == 1 else ""
+    return str(marks[0]) if len(texts) == 1 else ""
 
 
 _OFF: dict[str, Any] = {"thinking": "off", "end_of_thought": None}
@@ -124,15 +124,15 @@ def find_marks(
     on = replace(chat, thinking="on")
     frame = chat_frame(tokenizer, on, turns)
     before_answer = [{"role": role, "content": text} for role, text in (*turns, ("user", MARKER))]
-    found = None
+    marks = None
     if frame.templated:
         before = frame.before + MARKER + frame.after
         written = (_written(tokenizer, on, before_answer, before, said) for said in _said())
-        found = next(filter(None, written), None)
-    found = found or _named(tokenizer, chat, frame, turns)
-    if chat.end_of_thought is None or (found and found.end == chat.end_of_thought):
-        return found
-    return ThoughtMarks(found.begin if found else "", "", chat.end_of_thought, "", fixed=False)
+        marks = next(filter(None, written), None)
+    marks = marks or _named(tokenizer, chat, frame, turns)
+    if chat.end_of_thought is None or (marks and marks.end == chat.end_of_thought):
+        return marks
+    return ThoughtMarks(marks.begin if marks else "", "", chat.end_of_thought, "", fixed=False)
 
 
 def _said() -> Iterator[dict[str, Any]]:
@@ -153,14 +153,14 @@ def _written(
 ) -> ThoughtMarks | None:
     """The marks that the template writes around a message's thought, if it writes one."""
     try:
-        whole = render(tokenizer, chat, [*before_answer, said], generation=False)
+        text = render(tokenizer, chat, [*before_answer, said], generation=False)
     except UserError:
         return None
-    begin, found, rest = whole[len(before) :].partition(_THOUGHT)
+    begin, thought, rest = text[len(before) :].partition(_THOUGHT)
     between, answered, _ = rest.partition(ANSWER)
     end = between.strip()
     marked = MARK.search(end) or end == chat.end_of_thought
-    if not (whole.startswith(before) and found and answered and marked):
+    if not (text.startswith(before) and thought and answered and marked):
         return None
     start = between.index(end)
     return ThoughtMarks(begin, between[:start], end, between[start + len(end) :], fixed=True)
@@ -172,8 +172,8 @@ def _named(
     """The marks in the template's source or in the vocabulary, with white space around them."""
     template = tokenizer.get_chat_template() if frame.templated else ""
     # Gemma's vocabulary has <unused94>, which MedGemma alone writes before a thought.
-    own = (mark for mark in tokenizer.get_added_vocab() if not mark.startswith("<unused"))
-    marks = [*MARK.findall(template), *filter(MARK.fullmatch, own)]
+    added = (mark for mark in tokenizer.get_added_vocab() if not mark.startswith("<unused"))
+    marks = [*MARK.findall(template), *filter(MARK.fullmatch, added)]
     ends = [mark for mark in marks if ends_thought(mark)]
     begins = [mark for mark in marks if not ends_thought(mark) and end_of(mark)]
     if not ends and not begins:

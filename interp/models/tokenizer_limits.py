@@ -59,19 +59,19 @@ _REASONS = {
 
 def check_limits(location: Path | str, revision: str | None = None) -> None:
     """Raise a UserError if a model's tokenizer.json takes or makes too much with a short text."""
-    found = cached_file(
+    file = cached_file(
         location,
         "tokenizer.json",
         revision=revision,
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    if found is None:
+    if file is None:
         return
-    reason = _reason(found, hashlib.sha256(read_bytes(Path(found).resolve())).hexdigest())
+    reason = _reason(file, hashlib.sha256(read_bytes(Path(file).resolve())).hexdigest())
     if reason is not None:
         raise UserError(
-            f"the tokenizer in {found} {reason} for a short text; expected one that "
+            f"the tokenizer in {file} {reason} for a short text; expected one that "
             "belongs to a language model: look for Replace and Split in the file"
         )
 

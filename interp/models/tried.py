@@ -26,9 +26,9 @@ def tried() -> Mapping[str, Mapping[str, str]]:
 
 def tried_on(model_type: str, class_name: str) -> Mapping[str, str] | None:
     """The marks by measurement of a type, or its class that reads images; None if not tried."""
-    own = tried().get(model_type)
+    row = tried().get(model_type)
     if class_name.endswith("ForConditionalGeneration"):
-        own = tried().get(f"{model_type}:images", own)
-    if own is None:
+        row = tried().get(f"{model_type}:images", row)
+    if row is None:
         return None
-    return {name: mark for name, mark in own.items() if name not in ("type", "kind", "reasons")}
+    return {name: mark for name, mark in row.items() if name not in ("type", "kind", "reasons")}

@@ -42,8 +42,8 @@ def logit_scale(config: "PreTrainedConfig") -> float:
 
 def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
     """Soft cap c, which turns logits x into c tanh(x / c) in Gemma 2; None without a cap."""
-    own = getattr(config, "logits_soft_cap", None)  # RecurrentGemma
-    cap: float | None = getattr(config, "final_logit_softcapping", own)
+    fallback = getattr(config, "logits_soft_cap", None)  # RecurrentGemma
+    cap: float | None = getattr(config, "final_logit_softcapping", fallback)
     return cap
 
 
@@ -87,8 +87,8 @@ def keeps_states(config: "PreTrainedConfig") -> bool:
 def attention_layers(config: "PreTrainedConfig") -> tuple[int, ...]:
     """The layers that have attention, if others have none; otherwise empty."""
     kinds = _layer_types(config)
-    found = tuple(i for i, kind in enumerate(kinds) if kind not in _WITHOUT_ATTENTION)
-    return found if len(found) < len(kinds) else ()
+    layers = tuple(i for i, kind in enumerate(kinds) if kind not in _WITHOUT_ATTENTION)
+    return layers if len(layers) < len(kinds) else ()
 
 
 def context_length(config: "PreTrainedConfig") -> int | None:
