@@ -58,7 +58,7 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         final_norm=names.final_norm and names.final_norm.replace(*inside),
     )
     listed = _listed(config.model_type, causal=True) is not None
-    fitting = [own for own in (text_part, names) if _mismatch(model, own) is None]
+    fitting = [candidate for candidate in (text_part, names) if _mismatch(model, candidate) is None]
     if listed and fitting:
         return _named_anatomy(model, fitting[0])
     problem = "its weights are not in memory"
@@ -66,12 +66,12 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         from interp.models.measured_layers import measured_anatomy
 
         try:
-            found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
+            anatomy = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
         except CannotMeasureError as error:
             problem = f"a pass over a few tokens failed ({shortened(str(error))})"
         else:
-            if found is not None:
-                return found
+            if anatomy is not None:
+                return anatomy
             problem = _NO_CHAIN
             fitting = []
     if fitting:  # without weights, or without gradients through them; most families resemble Llama
@@ -101,14 +101,14 @@ def family_modules(config: PreTrainedConfig) -> tuple[str, ...]:
 
 
 def _listed(model_type: str, *, causal: bool) -> Architecture | None:
-    own = (ARCHITECTURES if causal else ENCODERS).get(model_type)
-    if own is not None or model_type not in plugins(PLUGINS):
-        return own
+    architecture = (ARCHITECTURES if causal else ENCODERS).get(model_type)
+    if architecture is not None or model_type not in plugins(PLUGINS):
+        return architecture
     point = plugins(PLUGINS)[model_type]
-    found = loaded(point)
-    if not isinstance(found, Architecture):
-        raise misfit(point, found, f"an {Architecture.__module__}.{Architecture.__qualname__}")
-    return found if found.causal is causal else None
+    plugin = loaded(point)
+    if not isinstance(plugin, Architecture):
+        raise misfit(point, plugin, f"an {Architecture.__module__}.{Architecture.__qualname__}")
+    return plugin if plugin.causal is causal else None
 
 
 def _anatomy_of_encoder(model: PreTrainedModel, kind: Kind) -> Anatomy:
@@ -171,7 +171,7 @@ def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> L
         lacks["resid_mid"] = "its norms are on the residual stream itself"
     elif (between := _at(layer, names.mlp_norm)) is None:
         lacks["resid_mid"] = f"its {type(layer).__name__} has no module {names.mlp_norm}"
-    parts = [() if own is None else (Part(own, scale),) for own in (mixer, mlp)]
+    parts = [() if module is None else (Part(module, scale),) for module in (mixer, mlp)]
     reader = None if between is None else Part(between)
     return Layer(layer, parts[0], parts[1], between=reader, lacks=lacks)
 
@@ -182,7 +182,7 @@ def _headed(
     """A layer with its heads, and with the reasons for which sites of heads are absent."""
     module = _at(layer.module, names.attention)
     if measured and (module is None or not _has_heads(module, names)):
-        module = next((own for own in layer.module.modules() if _has_heads(own, names)), None)
+        module = next((inner for inner in layer.module.modules() if _has_heads(inner, names)), None)
     if module is None:
         kinds = [type(part.module).__name__ for part in layer.mixer]
         reason = f"its mixer ({', '.join(kinds) or 'none'}) has no heads that are known here"
@@ -190,14 +190,14 @@ def _headed(
     count: int = config.num_attention_heads
     shared: int = getattr(config, "num_key_value_heads", None) or count
     outs = HEADS_OUT if measured else (names.heads_out,)
-    out = next((own for path in outs if (own := _at(module, path)) is not None), None)
+    out = next((projection for path in outs if (projection := _at(module, path)) is not None), None)
     qkv = [_at(module, path) for path in names.qkv]
     kind, lacks = type(module).__name__, dict(layer.lacks)
     size = getattr(module, "head_dim", None) if measured else None
     paths, numbers = (names.heads_out, *names.qkv), (count, count, shared, shared)
-    for site, own, path, heads in zip("zqkv", (out, *qkv), paths, numbers, strict=True):
-        width = getattr(own, "in_features" if site == "z" else "out_features", None)
-        if own is None:
+    for site, projection, path, heads in zip("zqkv", (out, *qkv), paths, numbers, strict=True):
+        width = getattr(projection, "in_features" if site == "z" else "out_features", None)
+        if projection is None:
             lacks[site] = f"its {kind} has no module {path}"
         elif size is not None and width is not None and width != heads * size:
             lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"

@@ -64,9 +64,9 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
     elif model.attn_implementation != "eager":
         record = _recorded_fused
     else:
-        own = model.kind is CAUSAL and model.is_mapped
-        every = own and len(layers_with(model, "pattern")) == layer_count(model)
-        record = _recorded_eager if every else _recorded_outputs
+        mapped = model.kind is CAUSAL and model.is_mapped
+        everywhere = mapped and len(layers_with(model, "pattern")) == layer_count(model)
+        record = _recorded_eager if everywhere else _recorded_outputs
     query = 0 if model.kind is CLASSIFIER else -1
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
@@ -90,9 +90,9 @@ def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
 
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention return None.
-        given = [weights for weights in getattr(output, name, None) or () if weights is not None]
+        returned = [weights for weights in getattr(output, name, None) or () if weights is not None]
         # What RWKV returns under this name are no weights of tokens.
-        maps = [weights for weights in given if weights.dim() == 4]
+        maps = [weights for weights in returned if weights.dim() == 4]
         rows.extend(wide(weights[:, :, at].detach()).mean(1) for weights in maps)
 
     with hooked(
@@ -181,8 +181,8 @@ def query_row(
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]
     # Query heads that share a key head are grouped, so keys need not be repeated.
-    own = wide(query[:, :, at]).reshape(batch, kv_heads, heads // kv_heads, size)
-    logits = (own @ wide(key).transpose(2, 3)).reshape(batch, heads, tokens)
+    grouped = wide(query[:, :, at]).reshape(batch, kv_heads, heads // kv_heads, size)
+    logits = (grouped @ wide(key).transpose(2, 3)).reshape(batch, heads, tokens)
     bias = None if position_bias is None else position_bias[:, :, at, :tokens]
     logits = attention_logits(logits, size, scaling=scaling, softcap=softcap, position_bias=bias)
     if attention_mask is not None and attention_mask.dim() == 4:

@@ -159,8 +159,8 @@ class NormForm:
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
     ) -> Float[Tensor, "summand row token size"]:
         """What each summand of the input `total` adds to the norm's output, but for the shift."""
-        x, whole = (self.centred(wide(tensor)) for tensor in (summands, total))
-        return (x * self.scale(whole) * self.gain).to(summands.dtype)
+        x, centred_total = (self.centred(wide(tensor)) for tensor in (summands, total))
+        return (x * self.scale(centred_total) * self.gain).to(summands.dtype)
 
 
 def norm_form(module: nn.Module, sample: Hidden) -> NormForm:
@@ -192,9 +192,9 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> NormForm:
         centered=bool((level - shift).abs().max() < 0.5 * slope.abs().max()),
         epsilon=epsilon,
     )
-    own = forward(sample)
+    output = forward(sample)
     tolerance = max(torch.finfo(dtype).eps for dtype in (sample.dtype, torch.float32)) ** 0.5
-    if not (form(sample) - own).abs().max() <= tolerance * own.abs().max():
+    if not (form(sample) - output).abs().max() <= tolerance * output.abs().max():
         raise UserError(
             f"{type(module).__name__} is not a norm of a known form, so its denominators cannot "
             "be held constant; omit methods with frozen norms"
@@ -204,7 +204,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> NormForm:
 
 @contextmanager
 def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
-    attentions = [layer.heads.module for layer in model.layers if layer.heads is not None]
+    modules = [layer.heads.module for layer in model.layers if layer.heads is not None]
     ran: set[nn.Module] = set()
     token = _IN_FORCE.set((rules, ran.add))
     try:
@@ -212,7 +212,7 @@ def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
             yield
     finally:
         _IN_FORCE.reset(token)
-    _check_reached(model, "attention", [not ran.isdisjoint(own.modules()) for own in attentions])
+    _check_reached(model, "attention", [not ran.isdisjoint(module.modules()) for module in modules])
 
 
 _ATTENTION = "interp_backward_rules"
@@ -280,10 +280,10 @@ def _shared_gates(model: Model, share: float) -> Iterator[None]:
         _with_share(output, share)
 
     gates = [_gates_of(model, layer.module) for layer in model.layers]
-    hooks = [module.register_forward_hook(scale) for own in gates for module in own]
+    hooks = [module.register_forward_hook(scale) for factors in gates for module in factors]
     with hooked(*hooks):
         yield
-    _check_reached(model, "gates", [ran.issuperset(own) for own in gates])
+    _check_reached(model, "gates", [ran.issuperset(factors) for factors in gates])
 
 
 def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:

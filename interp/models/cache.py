@@ -72,14 +72,14 @@ def every_column(caches: Sequence[Any]) -> tuple[KeyValues, Int[Tensor, "row col
     firsts = [cache.layers[0] for cache in caches]
     if isinstance(firsts[0], _GatheredLayer):
         stretches.insert(0, [layer.states for layer in caches[0].layers])
-    stored = sum(len(own[0][0]) for own in stretches[: len(stretches) - len(caches)])
+    stored = sum(len(stretch[0][0]) for stretch in stretches[: len(stretches) - len(caches)])
     sources = []
     for cache, first in zip(caches, firsts, strict=True):
         rows, _, read, _ = key_values(cache)[0][0].shape
-        own = torch.arange(stored, stored + rows * read, device=stretches[0][0][0].device)
-        own, stored = own.view(rows, read), stored + rows * read
+        new = torch.arange(stored, stored + rows * read, device=stretches[0][0][0].device)
+        new, stored = new.view(rows, read), stored + rows * read
         old = [first.source] if isinstance(first, _GatheredLayer) else []
-        sources.append(torch.cat([*old, own], 1))
+        sources.append(torch.cat([*old, new], 1))
     width = max(source.shape[1] for source in sources)
     filled = [functional.pad(source, (width - source.shape[1], 0)) for source in sources]
     return joined(stretches), torch.cat(filled)

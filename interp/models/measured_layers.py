@@ -72,9 +72,9 @@ def measured_anatomy(
         return None
     embedded = runs.get(hf.get_input_embeddings())
     size = None if embedded is None or embedded.returned is None else embedded.returned.shape[-1]
-    known = (1.0, names.residual_scale(config))
+    factors = (1.0, names.residual_scale(config))
     layers = [
-        _with_separate_heads(runs, heads_of(_Tracer(runs, layer, known, size).layer()))
+        _with_separate_heads(runs, heads_of(_Tracer(runs, layer, factors, size).layer()))
         if layer in runs
         else _passed_by(layer)
         for layer in chain
@@ -103,7 +103,7 @@ def _with_separate_heads(runs: Mapping[nn.Module, Run], layer: Layer) -> Layer:
     if heads is None or not layer.mixer:
         return layer
     attention, out, *projections = (
-        None if own is None else runs.get(own) for own in (heads.module, heads.out, *heads.qkv)
+        None if part is None else runs.get(part) for part in (heads.module, heads.out, *heads.qkv)
     )
     last = runs[layer.mixer[-1].module]
     assert last.returned is not None
@@ -124,19 +124,19 @@ def _with_separate_heads(runs: Mapping[nn.Module, Run], layer: Layer) -> Layer:
 
 def _reads_by(attention: Run, projections: Sequence[Run | None], output: Vectors) -> bool:
     """Whether attention reads its input only by these projections, not also by a gate."""
-    outputs = [own.returned for own in projections if own is not None and own.returned is not None]
+    outputs = [run.returned for run in projections if run is not None and run.returned is not None]
     if attention.read is None or len(outputs) < len(projections):
         return False
     weighted = _weighted(output)
-    distinct = list({id(own): own for own in outputs}.values())
+    distinct = list({id(tensor): tensor for tensor in outputs}.values())
     gradients = _gradients(weighted, distinct)
-    if any(own is None for own in gradients):
+    if any(gradient is None for gradient in gradients):
         return False
     (through,) = _gradients(distinct, [attention.read], gradients)
-    (whole,) = _gradients(weighted, [attention.read])
-    if through is None or whole is None:
+    (total,) = _gradients(weighted, [attention.read])
+    if through is None or total is None:
         return False
-    return bool((through - whole).norm() <= _ROUNDING * whole.norm())
+    return bool((through - total).norm() <= _ROUNDING * total.norm())
 
 
 def _chain(
@@ -152,17 +152,17 @@ def _chain(
     chains: list[Sequence[nn.Module]] = []
     for module in hf.modules():
         layers = [*module.children()] if isinstance(module, nn.ModuleList) else []
-        ends = [(runs[own].read, runs[own].returned) for own in layers if own in runs]
+        ends = [(runs[layer].read, runs[layer].returned) for layer in layers if layer in runs]
         shaped = all(
             read is not None and returned is not None and read.shape == returned.shape
             for read, returned in ends
         )
         linked = all(_same(read, before) for (_, before), (read, _) in pairwise(ends))
-        once = not any(own in repeated for own in layers)
+        once = not any(layer in repeated for layer in layers)
         least = 1 if len(layers) == expected == 1 else 2
         if len(ends) >= least and once and shaped and linked:
             chains.append(layers)
-    chains.sort(key=lambda own: (len(own) != expected, -len(own)))
+    chains.sort(key=lambda chain: (len(chain) != expected, -len(chain)))
     return chains[0] if chains else None
 
 
@@ -181,7 +181,7 @@ class _Tracer:
         size: int | None,
     ) -> None:
         self._whole, self._known = runs[layer], known
-        inside = [runs[own] for own in layer.modules() if own is not layer and own in runs]
+        inside = [runs[part] for part in layer.modules() if part is not layer and part in runs]
         shape = None if self._whole.read is None else self._whole.read.shape
         outer = sorted(inside, key=lambda run: (run.path.count("."), run.order))
         self._readers = _distinct(outer, lambda run: run.read, shape)
@@ -204,18 +204,18 @@ class _Tracer:
         steps, module = self._steps(), self._whole.module
         if steps is None:
             reason = "what it adds to the residual stream is not a sum of outputs of its modules"
-            found = Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
+            traced = Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
         else:
-            found = _sorted(module, steps)
+            traced = _sorted(module, steps)
         assert self._whole.read is not None
         parallel = self._whole.read.dim() > 3 or any(step.mixed for step in steps or ())
-        return replace(found, streams=self._streams if parallel else 1)
+        return replace(traced, streams=self._streams if parallel else 1)
 
     def _steps(self) -> list[_Step] | None:
         steps: list[_Step] = []
         target, before = self._whole.returned, self._whole.order
         while not _same(target, self._whole.read):
-            norm = next((run for run, own in self._norms if _same(own, target)), None)
+            norm = next((run for run, output in self._norms if _same(output, target)), None)
             step: _Step | None
             if norm is None or norm.read is None:
                 step = self._step(target, before)
@@ -229,56 +229,56 @@ class _Tracer:
 
     def _step(self, target: Vectors | None, before: int) -> _Step | None:
         """The step to a stream that was computed before a module ended."""
-        whole = self._whole
-        assert target is not None and whole.read is not None
-        bases = [(whole, whole.read, True)]
-        bases += [(run, own, False) for run, own in self._norms if run.order < before]
-        for run, own in self._readers:
-            if run.order < before and not _same(own, target):
+        layer = self._whole
+        assert target is not None and layer.read is not None
+        bases = [(layer, layer.read, True)]
+        bases += [(run, output, False) for run, output in self._norms if run.order < before]
+        for run, read in self._readers:
+            if run.order < before and not _same(read, target):
                 # A module's output may also be added, but not to itself.
-                same = (output for _, output in self._outputs if _same(output, own))
-                bases.append((run, next(same, own), True))
+                same = (output for _, output in self._outputs if _same(output, read))
+                bases.append((run, next(same, read), True))
         outputs = [
-            (run, own)
-            for run, own in self._outputs
-            if run.order < before and not _same(own, target) and not _same(own, whole.read)
+            (run, output)
+            for run, output in self._outputs
+            if run.order < before and not _same(output, target) and not _same(output, layer.read)
         ]
-        values = [own.flatten(2) for _, own in outputs]
-        streams = [own.flatten(2) for _, own, _ in bases]
-        found = smallest_sum(target.flatten(2), streams, values, self._known)
-        if found is None:
-            return self._mixed(target, [(run, own) for run, own, _ in bases], before)
-        base, stream, plain = bases[found.base]
-        parts = _in_order([(outputs[index][0], scale) for index, scale in found.parts])
-        return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
+        values = [output.flatten(2) for _, output in outputs]
+        streams = [stream.flatten(2) for _, stream, _ in bases]
+        sum_ = smallest_sum(target.flatten(2), streams, values, self._known)
+        if sum_ is None:
+            return self._mixed(target, [(run, stream) for run, stream, _ in bases], before)
+        base, stream, plain = bases[sum_.base]
+        parts = _in_order([(outputs[index][0], scale) for index, scale in sum_.parts])
+        return _Step(base, stream, sum_.factor, parts, plain=plain and sum_.plain)
 
     def _mixed(
         self, target: Vectors, bases: Sequence[tuple[Run, Vectors]], before: int
     ) -> _Step | None:
         """The step to parallel streams that are mixed anew and get a module's output."""
-        added = [(run, own) for run, own in self._vectors if run.order < before]
+        added = [(run, output) for run, output in self._vectors if run.order < before]
         if not added:
             return None
         apart = (1, target.shape[1], -1, self._size)
-        streams = [own.reshape(apart) for _, own in bases]
-        found = mixed_of(target.reshape(apart), streams, [own for _, own in added])
-        if found is None:
+        streams = [stream.reshape(apart) for _, stream in bases]
+        places = mixed_of(target.reshape(apart), streams, [output for _, output in added])
+        if places is None:
             return None
-        base, stream = bases[found[0]]
-        return _Step(base, stream, 1.0, [(added[found[1]][0], 1.0)], plain=False, mixed=True)
+        base, stream = bases[places[0]]
+        return _Step(base, stream, 1.0, [(added[places[1]][0], 1.0)], plain=False, mixed=True)
 
 
 def _distinct(
     runs: Sequence[Run], tensor: Callable[[Run], Vectors | None], shape: torch.Size | None
 ) -> list[tuple[Run, Vectors]]:
     """The runs whose tensors have this shape and differ from those of all runs before."""
-    found: list[tuple[Run, Vectors]] = []
+    kept: list[tuple[Run, Vectors]] = []
     for run in runs:
-        own = tensor(run)
-        if own is None or own.shape != shape or any(_same(own, other) for _, other in found):
+        new = tensor(run)
+        if new is None or new.shape != shape or any(_same(new, other) for _, other in kept):
             continue
-        found.append((run, own))
-    return found
+        kept.append((run, new))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +382,7 @@ def _in_order(parts: Parts) -> Parts:
     return sorted(parts, key=lambda part: part[0].order)
 
 
-def _parts(found: Parts) -> tuple[Part, ...]:
+def _parts(parts: Parts) -> tuple[Part, ...]:
     return tuple(
         Part(
             run.module,
@@ -390,7 +390,7 @@ def _parts(found: Parts) -> tuple[Part, ...]:
             flat=run.flat,
             overwritten=run.handed is not None and run.handed._version > 0,
         )
-        for run, scale in found
+        for run, scale in parts
     )
 
 

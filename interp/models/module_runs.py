@@ -64,7 +64,7 @@ def models_code() -> Iterator[None]:
 
 def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
     """Modules that ran once on a few tokens, and several times; or a CannotMeasureError."""
-    found: dict[nn.Module, list[Run]] = {}
+    all_runs: dict[nn.Module, list[Run]] = {}
     ends = count()
 
     def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> Any:
@@ -75,7 +75,7 @@ def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
         # What follows may change the tensor in place.
         copy = None if stream is None else returned.clone()
         run = Run(path, module, next(ends), read, stream, flat, flat_read, not several, copy)
-        found.setdefault(module, []).append(run)
+        all_runs.setdefault(module, []).append(run)
         if copy is None:
             return None
         return rebuilt(output, [copy, *output[1:]]) if several else copy
@@ -92,8 +92,8 @@ def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
         ids = _some_tokens(hf)[None]
         with models_code():
             hf(input_ids=ids, use_cache=False)
-    once = {module: runs[0] for module, runs in found.items() if len(runs) == 1}
-    return once, found.keys() - once.keys()
+    once = {module: runs[0] for module, runs in all_runs.items() if len(runs) == 1}
+    return once, all_runs.keys() - once.keys()
 
 
 def rebuilt(output: Any, items: Sequence[Any]) -> Any:

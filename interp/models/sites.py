@@ -54,20 +54,20 @@ def locate(model: Model, site: str, layer: int) -> Location:
     """
     if site in ("resid_pre", "resid_post"):
         return _stream(model, layer if site == "resid_pre" else layer + 1)
-    own = model.layers[layer]
-    if site in own.lacks:
+    this_layer = model.layers[layer]
+    if site in this_layer.lacks:
         raise UserError(
             f"layer {layer} of {model.name} ({model.hf.config.model_type}) lacks the site {site}: "
-            f"{own.lacks[site]}; omit the site"
+            f"{this_layer.lacks[site]}; omit the site"
         )
     if SITES[site].heads is not None:
         return _location_of_heads(model, site, layer)
     if site == "resid_mid":
-        assert own.between is not None
-        flat_in = own.module if own.between.flat else None
-        return Location(own.between.module, "input", _whole, layer, flat_in=flat_in)
-    parts = own.mixer if site == "attn_out" else own.mlp
-    flat_in = own.module if any(part.flat for part in parts) else None
+        assert this_layer.between is not None
+        flat_in = this_layer.module if this_layer.between.flat else None
+        return Location(this_layer.between.module, "input", _whole, layer, flat_in=flat_in)
+    parts = this_layer.mixer if site == "attn_out" else this_layer.mlp
+    flat_in = this_layer.module if any(part.flat for part in parts) else None
     *others, last = parts
     return Location(
         last.module,
@@ -76,7 +76,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
         layer,
         tuple(others),
         last.scale,
-        own.in_turn and bool(others),
+        this_layer.in_turn and bool(others),
         flat_in,
         any(part.overwritten for part in parts),
     )
@@ -85,7 +85,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
 def _stream(model: Model, layer: int) -> Location:
     """The residual stream that a layer reads, or the stream after the last layer."""
     layers, final_norm = model.layers, model.anatomy.final_norm
-    running = [index for index, own in enumerate(layers) if own.runs]
+    running = [index for index, this_layer in enumerate(layers) if this_layer.runs]
     following = next((index for index in running if index >= layer), None)
     if following is not None:
         return Location(layers[following].module, "input", _whole, following)
@@ -131,10 +131,10 @@ def layers_with(model: Model, site: str) -> list[int]:
 
 def head_count(model: Model, site: str) -> int:
     """Number of heads in each layer at a site."""
-    found = next((layer.heads for layer in model.layers if layer.heads is not None), None)
-    if found is None:
+    heads = next((layer.heads for layer in model.layers if layer.heads is not None), None)
+    if heads is None:
         return 0
-    return found.shared if SITES[site].heads == "key-value" else found.count
+    return heads.shared if SITES[site].heads == "key-value" else heads.count
 
 
 def check_sites(
@@ -152,14 +152,14 @@ def check_sites(
     _check_indices("layer", layers, layer_count(model), model)
     for site in sites:
         if heads is not None and SITES[site].heads is None:
-            with_heads = ", ".join(own.name for own in SITES.values() if own.heads)
+            with_heads = ", ".join(entry.name for entry in SITES.values() if entry.heads)
             raise UserError(
                 f"got heads, but {site} has none; omit the heads, or use only sites with heads: "
                 f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
-        own = layers_with(model, site)
-        wanted = own or [0] if layers is None else layers
+        present = layers_with(model, site)
+        wanted = present or [0] if layers is None else layers
         for layer in range(layer_count(model)) if everywhere else wanted:
             for needed in (site, SITES[site].patched_at):
                 locate(model, needed, layer)
@@ -328,8 +328,8 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
     for part in location.others:
 
         def keep(module: nn.Module, inputs: Any, output: Any, scale: float = part.scale) -> None:
-            own = output[0] if isinstance(output, tuple | list) else output
-            others.append(scale * own)
+            tensor = output[0] if isinstance(output, tuple | list) else output
+            others.append(scale * tensor)
 
         yield part.module.register_forward_hook(keep)
 
@@ -347,23 +347,23 @@ def _within(tensor: Tensor, scale: float, rest: Tensor | int, edit: Edit) -> Ten
     """A tensor whose multiple is edited as part of a sum; what the edit leaves keeps its digits."""
     added = rest + scale * tensor
     new = edit(added)
-    found = (new - rest) / scale
+    changed = (new - rest) / scale
     # Gradients must pass through the edit, also where it leaves the numbers.
-    return found + (torch.where(new == added, tensor, found) - found).detach()
+    return changed + (torch.where(new == added, tensor, changed) - changed).detach()
 
 
 def _hooks_in_turn(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
     """Hooks on modules that run one after another, whose outputs side by side are the site."""
     modules = [(part.module, part.scale) for part in location.others]
     modules.append((location.module, location.scale))
-    seen: list[Tensor] = []
+    done: list[Tensor] = []
 
     def put(index: int, added: Tensor) -> Tensor:
-        del seen[index:]  # of an earlier pass
+        del done[index:]  # of an earlier pass
         waiting = [torch.zeros_like(added)] * (len(modules) - index - 1)
-        own = edit(torch.cat([*seen, added, *waiting], -1)).chunk(len(modules), -1)[index]
-        seen.append(own)
-        return own
+        changed = edit(torch.cat([*done, added, *waiting], -1)).chunk(len(modules), -1)[index]
+        done.append(changed)
+        return changed
 
     for index, (module, scale) in enumerate(modules):
 

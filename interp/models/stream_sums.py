@@ -58,19 +58,19 @@ def smallest_sum(
     for count in range(1, _MOST_PARTS + 1):
         chosen = torch.tensor(
             [
-                [base, *(len(bases) + index for index in own)]
+                [base, *(len(bases) + index for index in indices)]
                 for base in range(len(bases))
                 if base == 0 or count <= _MOST_WITH_MANY_BASES
-                for own in combinations(range(len(values)), count)
-                if not any(values[index] is bases[base] for index in own)
+                for indices in combinations(range(len(values)), count)
+                if not any(values[index] is bases[base] for index in indices)
             ]
         )
         if not len(chosen):
             break
-        found = _best(target, columns, products, chosen, known)
-        if found is not None:
-            parts = tuple((column - len(bases), scale) for column, scale in found.parts)
-            return replace(found, parts=parts)
+        best = _best(target, columns, products, chosen, known)
+        if best is not None:
+            parts = tuple((column - len(bases), scale) for column, scale in best.parts)
+            return replace(best, parts=parts)
     return _by_channel(target, bases, values)
 
 
@@ -102,8 +102,8 @@ def _best(
             base, *parts = chosen[row].tolist()
             fitting.append((error, Sum(base, first, tuple(zip(parts, others, strict=True)))))
     least = min((error for error, _ in fitting), default=0.0)
-    alike = (found for error, found in fitting if error <= _ALIKE * least + _TINY)
-    return min(alike, key=lambda found: found.base, default=None)
+    alike = (sum_ for error, sum_ in fitting if error <= _ALIKE * least + _TINY)
+    return min(alike, key=lambda sum_: sum_.base, default=None)
 
 
 def _by_channel(target: Stream, bases: Sequence[Stream], values: Sequence[Stream]) -> Sum | None:
@@ -111,9 +111,9 @@ def _by_channel(target: Stream, bases: Sequence[Stream], values: Sequence[Stream
     wide = [x.to(target)[0].T.double() for x in (*bases, *values, target)]
     for base in range(len(bases)):
         for index in range(len(values)):
-            own = torch.stack([wide[base], wide[len(bases) + index], torch.ones_like(wide[-1])], -1)
-            factors = torch.linalg.lstsq(own, wide[-1][..., None], driver="gelsd").solution
-            summands = (own * factors.mT).permute(2, 1, 0)[:, None]
+            lhs = torch.stack([wide[base], wide[len(bases) + index], torch.ones_like(wide[-1])], -1)
+            factors = torch.linalg.lstsq(lhs, wide[-1][..., None], driver="gelsd").solution
+            summands = (lhs * factors.mT).permute(2, 1, 0)[:, None]
             needed = factors[:, :2, 0].abs().amax(0) > _PLAIN
             if needed.all() and error_of(summands.sum(0), target, summands) <= _EXACT:
                 return Sum(base, 1.0, ((index, 1.0),), plain=False)
@@ -129,28 +129,28 @@ def mixed_of(
     A mix is a sum in which each token has factors of its own (Zhu et al. 2024): from every stream
     of the base, and from the value, to every stream of the target.
     """
-    (own,) = target.cpu().double()
-    streams, size = own.shape[1:]
+    (mix,) = target.cpu().double()
+    streams, size = mix.shape[1:]
     tolerance = _tolerance(target.dtype)
     if size < 2 * (streams + 1):  # so few numbers are a mix of any others
         return None
     fitting: list[tuple[float, tuple[int, int]]] = []
     for index, base in enumerate(bases):
         for place, value in enumerate(values):
-            columns = torch.cat([base[0].to(own), value[0, :, None].to(own)], 1).mT
+            columns = torch.cat([base[0].to(mix), value[0, :, None].to(mix)], 1).mT
             # The streams may be equal up to rounding, as they are behind the embeddings.
-            factors = torch.linalg.lstsq(columns, own.mT, rcond=tolerance, driver="gelsd").solution
-            errors = (columns @ factors - own.mT).norm(dim=1)
+            factors = torch.linalg.lstsq(columns, mix.mT, rcond=tolerance, driver="gelsd").solution
+            errors = (columns @ factors - mix.mT).norm(dim=1)
             sizes = columns.norm(dim=1)[..., None] * factors.abs()
             error = float((errors / sizes.sum(1).clamp(min=_TINY)).max())
             if error <= tolerance and bool((sizes[:, -1] > _PLAIN * sizes.sum(1)).any()):
                 fitting.append((error, (index, place)))
     least = min((error for error, _ in fitting), default=0.0)
-    return next((found for error, found in fitting if error <= _ALIKE * least + _TINY), None)
+    return next((pair for error, pair in fitting if error <= _ALIKE * least + _TINY), None)
 
 
 def _known(factor: float, known: Sequence[float]) -> float:
-    return next((own for own in known if abs(factor - own) < _PLAIN * abs(own)), factor)
+    return next((near for near in known if abs(factor - near) < _PLAIN * abs(near)), factor)
 
 
 def error_of(

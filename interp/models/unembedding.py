@@ -46,7 +46,7 @@ def final_states(model: Model) -> Iterator[list[Tensor]]:
             "for causal language models that have one"
         )
     states: list[Tensor] = []
-    place = Location(module, "output", lambda own: own.unsqueeze(-2), layer_count(model))
+    place = Location(module, "output", lambda tensor: tensor.unsqueeze(-2), layer_count(model))
     with watched([place], states.append):
         yield states
 
@@ -116,11 +116,11 @@ class ExactLogits:
 
         def unembed(states: Float[Tensor, "row token size"]) -> Float[Tensor, "row token answer"]:
             wide = states.flatten(0, 1).to(self._dtype)
-            found = []
+            pieces = []
             for weight, offset in copied or map(self._part, parts):
                 logits: Tensor = wide @ weight.T.to(states.device)
-                found.append(logits if offset is None else logits + offset.to(states.device))
-            return torch.cat(found, 1).view(*states.shape[:2], -1)
+                pieces.append(logits if offset is None else logits + offset.to(states.device))
+            return torch.cat(pieces, 1).view(*states.shape[:2], -1)
 
         with ExitStack() as stack:
             stack.enter_context(replaced(self._unembedding, unembed))
