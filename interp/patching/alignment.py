@@ -47,19 +47,19 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> 
     """The alignment of two prompts; None if the policy "all" cannot align them."""
     sources: list[tuple[int, ...]] = []
     bases: list[tuple[int, ...]] = []
-    for own, other in _spans(base, source):
-        own_tokens, other_tokens = range(*own), range(*other)
-        if len(own_tokens) == len(other_tokens):
-            sources += [(token,) for token in other_tokens]
-            bases += [(token,) for token in own_tokens]
+    for base_span, source_span in _spans(base, source):
+        base_tokens, source_tokens = range(*base_span), range(*source_span)
+        if len(base_tokens) == len(source_tokens):
+            sources += [(token,) for token in source_tokens]
+            bases += [(token,) for token in base_tokens]
         elif policy == "all":
             return None
         elif policy == "mean":
-            sources += [tuple(other_tokens)] * len(own_tokens)
-            bases += [tuple(own_tokens)] * len(other_tokens)
+            sources += [tuple(source_tokens)] * len(base_tokens)
+            bases += [tuple(base_tokens)] * len(source_tokens)
         else:
-            sources += [()] * (len(own_tokens) - 1) + [(other_tokens[-1],)]
-            bases += [(own_tokens[-1],)] * len(other_tokens)
+            sources += [()] * (len(base_tokens) - 1) + [(source_tokens[-1],)]
+            bases += [(base_tokens[-1],)] * len(source_tokens)
     # Exclude the last token, which is always computed because the answer is read there.
     common = min(shared_tokens(base.token_ids, source.token_ids), len(base) - 1, len(source) - 1)
     shared = next((index for index in range(common) if sources[index] != (index,)), common)
@@ -77,12 +77,12 @@ def check_alignments(
 
 def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy) -> str:
     """The error message about pairs that a policy cannot align."""
-    told = []
+    shown = []
     for base, source in pairs[:_LISTED]:
         first = shared_tokens(base.token_ids, source.token_ids)
         lengths = f"{len(base)} and {len(source)} tokens"
-        told.append(f"{base.prompt.pair_id} ({lengths}, first difference at token {first})")
-    listed = "; ".join(told)
+        shown.append(f"{base.prompt.pair_id} ({lengths}, first difference at token {first})")
+    listed = "; ".join(shown)
     more = f"; and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
     return (
         f"{len(pairs)} pairs differ in spans with unequal numbers of tokens, which the policy "
@@ -94,10 +94,10 @@ def refusal(pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Po
 def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Span, Span]]:
     """Pairs of corresponding token ranges, from first to last."""
     for (start, other_start), (end, other_end) in pairwise(_cuts(base, source)):
-        own, other = base.token_ids[start:end], source.token_ids[other_start:other_end]
-        left = shared_tokens(own, other)
-        right = shared_tokens(own[left:][::-1], other[left:][::-1])
-        if len(own) != len(other) and left + right == min(len(own), len(other)):
+        base_ids, source_ids = base.token_ids[start:end], source.token_ids[other_start:other_end]
+        left = shared_tokens(base_ids, source_ids)
+        right = shared_tokens(base_ids[left:][::-1], source_ids[left:][::-1])
+        if len(base_ids) != len(source_ids) and left + right == min(len(base_ids), len(source_ids)):
             # One prompt merely adds tokens: group them with an adjacent token that both prompts
             # contain.
             left, right = (left, right - 1) if right else (left - 1, right)
@@ -108,16 +108,16 @@ def _spans(base: TokenizedPrompt, source: TokenizedPrompt) -> Iterator[tuple[Spa
 
 def _cuts(base: TokenizedPrompt, source: TokenizedPrompt) -> list[tuple[int, int]]:
     """Positions at which to cut the two prompts into corresponding, non-empty pieces."""
-    own, other = {**base.segments, **base.roles}, {**source.segments, **source.roles}
+    base_spans, source_spans = {**base.segments, **base.roles}, {**source.segments, **source.roles}
     edges = [
         edge
-        for name in own.keys() & other.keys()
-        for edge in zip(own[name], other[name], strict=True)
+        for name in base_spans.keys() & source_spans.keys()
+        for edge in zip(base_spans[name], source_spans[name], strict=True)
     ]
     cuts = [(0, 0)]
-    for one, two in sorted(edges):
-        if cuts[-1][0] < one < len(base) and cuts[-1][1] < two < len(source):
-            cuts.append((one, two))
+    for in_base, in_source in sorted(edges):
+        if cuts[-1][0] < in_base < len(base) and cuts[-1][1] < in_source < len(source):
+            cuts.append((in_base, in_source))
     return [*cuts, (len(base), len(source))]
 
 

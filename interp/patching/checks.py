@@ -58,11 +58,11 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
         if site not in SUMS:
             continue
         *added, after = SUMS[site]
-        found = _activations(model, prompt, SUMS[site]).values
+        values = _activations(model, prompt, SUMS[site]).values
         for layer in layers_with(model, site):
-            whole = found[after, layer][0]
-            summands = [found[part, layer][0] for part in added if (part, layer) in found]
-            if not _equal(torch.stack([summand.to(whole) for summand in summands]), whole):
+            total = values[after, layer][0]
+            summands = [values[part, layer][0] for part in added if (part, layer) in values]
+            if not _equal(torch.stack([summand.to(total) for summand in summands]), total):
                 raise wrong_sum(model, site, layer)
 
 
@@ -84,12 +84,12 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
             f"the layers of {model.name} ({model.hf.config.model_type}) keep more than keys and "
             "values, so the site pattern cannot be patched; omit the site, or patch z"
         )
-    found = _activations(model, pair.base, ("pattern", "z"))
+    passed = _activations(model, pair.base, ("pattern", "z"))
     for layer in layers_with(model, "pattern"):
-        if layer >= len(found.key_values):
+        if layer >= len(passed.key_values):
             raise UserError(f"layer {layer} of {model.name} keeps no keys and values; omit pattern")
-        values = found.key_values[layer][1][0].float()
-        pattern, z = (found.values[site, layer][0].to(values) for site in ("pattern", "z"))
+        values = passed.key_values[layer][1][0].float()
+        pattern, z = (passed.values[site, layer][0].to(values) for site in ("pattern", "z"))
         fits = z.shape[1] == len(pattern) * values.shape[-1]
         if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
             raise UserError(
@@ -106,14 +106,14 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])
         skipping = run_from(model, passes, last, [], rows=1, start=pair.shared)
-    for prompt, found in (
+    for prompt, logits in (
         (pair.base, passes.base.logits),
         (pair.source, passes.source.logits),
         (pair.base, skipping),
     ):
-        own = _read_plainly(model, prompt, pair.answers)
-        if not agree(model, found, own):
-            difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
+        plain = _read_plainly(model, prompt, pair.answers)
+        if not agree(model, logits, plain):
+            difference = float((logits.cpu() - plain.cpu().to(logits.dtype)).abs().max())
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) cannot be patched by the native "
                 f"backend: when it is run in parts, its logits are off by {difference:.3g}. Use "

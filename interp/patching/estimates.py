@@ -93,8 +93,8 @@ class Estimator:
                 answers=pair.answers,
             )
             metric = logit_difference(run.logits, len(pair.answers.positive))
-            found = torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
-            for key, gradient in zip(keys, found, strict=True):
+            gradients = torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
+            for key, gradient in zip(keys, gradients, strict=True):
                 totals[key] = totals.get(key, 0) + gradient / len(self._points)
         return totals
 

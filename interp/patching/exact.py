@@ -98,13 +98,13 @@ class ExactRows(ABC):
             finished, every = 0, Counter((cell.site, cell.layer) for cell in cells)
             # Passes begin at a cell's layer.
             costs = {key: self.layers + 1 - key[1] for key in keys}
-            whole = sum(costs[key] * every[key] for key in keys)
+            total_cost = sum(costs[key] * every[key] for key in keys)
             for key in keys:
                 for ran, ((index, _), metric) in enumerate(self._run_site(passes, key, cells), 1):
                     metrics[index] = metric
-                    passed((finished + ran * costs[key]) / whole)
+                    passed((finished + ran * costs[key]) / total_cost)
                 finished += costs[key] * every[key]
-                passed(finished / whole)
+                passed(finished / total_cost)
         return PatchedMetrics(base, source, tuple(metrics))
 
     @torch.no_grad()
@@ -144,8 +144,8 @@ class ExactRows(ABC):
             start = self._start(min(map(first, rows), default=0))
 
             def run(chunk: Sequence[_Row]) -> list[float]:
-                own = edits(passes, chunk, start)
-                return self._run(passes, own, rows=len(chunk), start=start)
+                located = edits(passes, chunk, start)
+                return self._run(passes, located, rows=len(chunk), start=start)
 
             width = len(pair.base) - start
             chunks = in_chunks(rows, run, tokens=lambda unused: width, budget=self._budget)
@@ -200,7 +200,7 @@ class ExactRows(ABC):
         rows: int,
     ) -> list[float]:
         """The metric of each row, from one forward pass with all the given activations written."""
-        start = self._start(min(position for own in places.values() for _, position, _ in own))
+        start = self._start(min(position for spots in places.values() for _, position, _ in spots))
         shared = passes.pair.shared
         edits: list[LocatedEdit] = []
         # Edits that read the residual stream come after edits to the stream itself.
@@ -338,7 +338,7 @@ def run_from(
             return forward(model, base, copies, start=0, past=[]).logits
     into = entrance(model, layer)
     unpatched = passes.base.values[into][:, start - passes.pair.shared :].repeat(rows, 1, 1)
-    before = [own.module for own in model.layers[:layer]]
+    before = [earlier.module for earlier in model.layers[:layer]]
     enter: LocatedEdit = locate(model, *into), lambda unused: unpatched
     with skipped(before), edited(enter, *edits):
         run = forward(model, base, unpatched, start=start, past=past)
@@ -362,8 +362,8 @@ def answered_from(
         for keys, values in (passes.base.key_values if before is None else before)
     ]
     ran = run.key_values[len(run.key_values) - (len(base) - layer) :]
-    whole = replace(run, key_values=[*base[:layer], *ran])
-    return with_answers(model, pair.base, whole, pair.answers).logits
+    complete = replace(run, key_values=[*base[:layer], *ran])
+    return with_answers(model, pair.base, complete, pair.answers).logits
 
 
 class WholeGrid(ExactRows):

@@ -149,8 +149,8 @@ class NnsightBackend:
                         logits.append(model.output.logits[:, -1, tokens].cpu())
                     values = {}
                     for (path, end), module in zip(places, modules, strict=True):
-                        seen = cache[module.path]
-                        value = seen.input if end == "input" else seen.output
+                        cached = cache[module.path]
+                        value = cached.input if end == "input" else cached.output
                         values[path, end] = (value[0] if isinstance(value, tuple) else value)[0]
                     acts.append(values)
                 for first, *added, last in sums:
@@ -181,8 +181,8 @@ class NnsightBackend:
                                 module.output = patched
                             logits.append(model.output.logits[:, -1, tokens].cpu())
                 kinds = [str(value.dtype) for value in acts[1].values()][:1]
-                found = save([torch.cat(logits), wrong, kinds])
-        return tuple(found)
+                saved = save([torch.cat(logits), wrong, kinds])
+        return tuple(saved)
 
     def _patch(self, pair: PatchingPair, key: SiteKey, cells: Sequence[Cell]) -> _Patch:
         """What a session needs to patch some cells of one site and layer."""
@@ -217,17 +217,17 @@ class NnsightBackend:
         location = locate(self._model, *key)
         sizes = ("in_features", "nx") if location.end == "input" else ("out_features", "nf")
         width = next(getattr(location.module, n) for n in sizes if hasattr(location.module, n))
-        found: list[int] = location.view(torch.arange(width)[None, None])[0, 0, head].tolist()
-        return found
+        columns: list[int] = location.view(torch.arange(width)[None, None])[0, 0, head].tolist()
+        return columns
 
     def _tell_type(self, kinds: Sequence[str], logits: Float[Tensor, "row token"]) -> None:
         """Check that a server computes in the type on record, and say how this rounds logits."""
         for kind in kinds:
-            own = kind.removeprefix("torch.")
-            if own != self._model.dtype:
+            used = kind.removeprefix("torch.")
+            if used != self._model.dtype:
                 raise ModelError(
-                    f"the server computes {self._model.name} in {own}, but {self._model.dtype} is "
-                    f"on record for it; pass --dtype {own}"
+                    f"the server computes {self._model.name} in {used}, but {self._model.dtype} is "
+                    f"on record for it; pass --dtype {used}"
                 )
         spacing = spacing_at(logits.abs().flatten().tolist(), self._model.dtype)
         if spacing is not None:

@@ -102,8 +102,8 @@ def forward(
     assert parts or (start, end) == (0, len(prompt)), "this model reads prompts whole"
     ids = torch.tensor([prompt.token_ids[start:end]], device=embeddings.device)
     positions = torch.arange(start, end, device=embeddings.device)[None]
-    given = past if isinstance(past, Cache) else behind(past, rows=rows, tokens=start)
-    cache = given if parts else None
+    earlier = past if isinstance(past, Cache) else behind(past, rows=rows, tokens=start)
+    cache = earlier if parts else None
     if not parts:  # masks of some models (Qwen 4) have a row for each row of positions
         positions = positions.expand(rows, -1)
     inputs = {"position_ids": positions, model.cache_argument: cache, "use_cache": parts}

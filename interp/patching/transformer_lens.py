@@ -82,7 +82,7 @@ class TransformerLensBackend:
                 for index, cell in enumerate(cells):
                     if (cell.site, cell.layer) == key and has_counterpart(pair, cell):
                         metrics[index] = _metric(self._patched(pair, cell, written), pair)
-        base_metric, source_metric = (_metric(own, pair) for own in (base_logits, source_logits))
+        base_metric, source_metric = (_metric(each, pair) for each in (base_logits, source_logits))
         return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
     def _patched(
@@ -111,10 +111,10 @@ def _written(
     pair: PatchingPair, key: SiteKey, base: ActivationCache, source: ActivationCache
 ) -> Written:
     """The activations that a patch writes; for attention weights, (query, head, key)."""
-    site, given = SITES[key[0]], source[hook_name(*key)]
+    site, activations = SITES[key[0]], source[hook_name(*key)]
     if site.is_weights:
-        return bring_pattern(given[0], pair.alignment, start=0).transpose(0, 1)
-    written = bring(_by_head(given)[0], pair.alignment, start=0)
+        return bring_pattern(activations[0], pair.alignment, start=0).transpose(0, 1)
+    written = bring(_by_head(activations)[0], pair.alignment, start=0)
     if site.beside is None:
         return written
     return written - _by_head(base[hook_name(site.beside, key[1])])[0]

@@ -98,15 +98,15 @@ class Pass:
 @contextmanager
 def unless_memory_ends(budget: TokenBudget) -> Iterator[Pass]:
     """Run a block until its end, or until memory runs out in any process that takes part in it."""
-    found = Pass()
+    attempt = Pass()
     try:
-        yield found
+        yield attempt
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise
-        found.ended = True
+        attempt.ended = True
     # Outside the except clause, since the error keeps the pass's tensors in memory.
-    found.ended = budget.anywhere(found.ended)
+    attempt.ended = budget.anywhere(attempt.ended)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

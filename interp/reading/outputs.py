@@ -45,8 +45,8 @@ def _opening(model: Model) -> tuple[int, ...]:
     special = set(model.tokenizer.all_special_ids)
     for token in range(len(model.tokenizer)):
         text = "" if token in special else str(model.tokenizer.decode([token]))
-        opening, own = target_tokens(model, text)
-        if own:
+        opening, target = target_tokens(model, text)
+        if target:
             return opening
     raise ModelError(
         f"no token of the tokenizer of {model.name} is a target by itself; expected the "
@@ -72,19 +72,19 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
 def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
     """The classes whose names match a form exactly or, failing that, up to case and punctuation."""
     labels = class_names(model)
-    found: dict[int, None] = {}
+    classes: dict[int, None] = {}
     for form in option.forms:
         exact = [index for index, label in labels.items() if label == form]
         similar = [index for index, label in labels.items() if _plain(label) == _plain(form)]
-        found |= dict.fromkeys(exact or similar)
-    if option.forms and not found:
+        classes |= dict.fromkeys(exact or similar)
+    if option.forms and not classes:
         names = shortened(", ".join(labels.values()), 200)
         raise ModelError(
             f"no class of {model.name} matches the answer {option.name!r}: it has the classes "
             f"{names}; use a classifier with a class for each answer, name its classes so in its "
             "config.json (id2label), or give the answer a form that is the name of a class"
         )
-    return tuple(found)
+    return tuple(classes)
 
 
 def _plain(text: str) -> str:
@@ -99,15 +99,15 @@ def _first_tokens(model: Model, option: AnswerOption) -> tuple[int, ...]:
     tokenizer = model.tokenizer
     written = [target_tokens(model, form)[1] for form in option.forms]
     firsts = dict.fromkeys(tokens[0] for tokens in written if tokens)
-    own = tuple(
+    recognizable = tuple(
         token
         for token in firsts
         if token != tokenizer.unk_token_id and str(tokenizer.decode([token])).strip()
     )
-    if option.forms and not own:
+    if option.forms and not recognizable:
         raise UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for {model.name}: "
             "every form begins with a white-space token or with the token for unknown words; add "
             "a form that begins with a unique token"
         )
-    return own
+    return recognizable

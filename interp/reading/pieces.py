@@ -24,8 +24,8 @@ def token_texts(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> lis
 
 def _byte_level(tokenizer: "PreTrainedTokenizerBase") -> bool:
     """Whether "Ġ" is a space; in a vocabulary that has "▁" too, as Gemma's, it is a letter."""
-    found = (tokenizer.convert_tokens_to_ids(mark) for mark in "Ġ▁")
-    marks = tokenizer.convert_ids_to_tokens([one if isinstance(one, int) else 0 for one in found])
+    ids = (tokenizer.convert_tokens_to_ids(mark) for mark in "Ġ▁")
+    marks = tokenizer.convert_ids_to_tokens([id_ if isinstance(id_, int) else 0 for id_ in ids])
     return "Ġ" in marks and "▁" not in marks
 
 

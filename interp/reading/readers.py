@@ -147,21 +147,21 @@ class CausalReader(Reader):
         past: Cache | None = None,
     ) -> Float[Tensor, "copy new vocabulary"]:
         """The logits at the position of each token; see `Reader.logits_behind`."""
-        own = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
+        in_batch = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
         width, count = batch.token_ids.shape[1], tokens.shape[1]
         filled = safe_width(width + count, tokens.device) - width
         tokens = nn.functional.pad(tokens, (0, filled - count))
         following = torch.arange(1, filled + 1, device=tokens.device)
-        positions = batch.position_ids[own]
+        positions = batch.position_ids[in_batch]
         longer = replace(
             batch,
-            token_ids=torch.cat([batch.token_ids[own], tokens], 1),
-            attention_mask=torch.cat([batch.attention_mask[own], torch.ones_like(tokens)], 1),
+            token_ids=torch.cat([batch.token_ids[in_batch], tokens], 1),
+            attention_mask=torch.cat([batch.attention_mask[in_batch], torch.ones_like(tokens)], 1),
             position_ids=torch.cat([positions, positions[:, -1:] + following], 1),
         )
         if embeddings is not None and past is None:
             before = self.embed(batch.token_ids[:, : width - embeddings.shape[1]])
-            read = (before[own], embeddings[rows], self.embed(tokens))
+            read = (before[in_batch], embeddings[rows], self.embed(tokens))
             embeddings = torch.cat(read, 1)
         else:
             embeddings = None
@@ -249,12 +249,12 @@ class TextToTextReader(Reader):
     ) -> Float[Tensor, "copy new vocabulary"]:
         """The logits of the decoder behind each token; see `Reader.logits_behind`."""
         assert past is None, "an encoder reads prompts whole"
-        own = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
+        in_batch = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
         prompts = replace(
             batch,
-            token_ids=batch.token_ids[own],
-            attention_mask=batch.attention_mask[own],
-            position_ids=batch.position_ids[own],
+            token_ids=batch.token_ids[in_batch],
+            attention_mask=batch.attention_mask[in_batch],
+            position_ids=batch.position_ids[in_batch],
         )
         prefix = torch.tensor([decoder_prefix(self.model)], device=tokens.device)
         written = torch.cat([prefix.expand(len(tokens), -1), tokens], 1)
@@ -269,8 +269,8 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     first: list[str] = []
 
     def note(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        own = output[0] if isinstance(output, tuple) and output else output
-        if isinstance(own, Tensor) and not _is_finite(own):
+        returned = output[0] if isinstance(output, tuple) and output else output
+        if isinstance(returned, Tensor) and not _is_finite(returned):
             first.append(f"{path} ({type(module).__name__})")
 
     modules = model.hf.named_modules()
@@ -282,7 +282,7 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
         logits = reader_of(model).answer_logits(pad(model, [prompt]))
     if _is_finite(logits):
         return
-    stored = next((name for name, own in weights_of(model.hf) if not _is_finite(own)), None)
+    stored = next((name for name, weight in weights_of(model.hf) if not _is_finite(weight)), None)
     if stored is not None:
         where = f"its weights contain such numbers, first in {stored}"
         advice = "use another copy of the model"

@@ -51,11 +51,11 @@ def families(
         min(shared_tokens(prompts[a], prompts[b]), len(prompts[a]) - rest, len(prompts[b]) - rest)
         for a, b in pairwise(order)
     ]
-    found: list[tuple[int, list[int]]] = [(0, [])]
+    beginnings: list[tuple[int, list[int]]] = [(0, [])]
     waiting = [(0, len(order), 0)] if order else []
     while waiting:
         start, end, family = waiting.pop()
-        before, members = found[family]
+        before, members = beginnings[family]
         if end - start == 1:
             members.append(order[start])
             continue
@@ -68,17 +68,17 @@ def families(
         if before:
             enough = min(enough, 2 * PASS_TOKENS)
         if fits and saved >= max(1, enough):
-            family = len(found)
-            found.append((shared, []))
+            family = len(beginnings)
+            beginnings.append((shared, []))
         borders = [at for at in range(start + 1, end) if common[at - 1] == shared]
         waiting += [(a, b, family) for a, b in pairwise([start, *borders, end])][::-1]
-    yield from (SamePrefix(tuple(members), shared) for shared, members in found if members)
+    yield from (SamePrefix(tuple(members), shared) for shared, members in beginnings if members)
 
 
 def shared_tokens(one: Tokens, other: Tokens) -> int:
     """The number of tokens in the common beginning."""
-    both = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 SAVED_SHARE = 0.1
@@ -140,11 +140,11 @@ def shared_batches(
 
     Yields each batch with the indices of its prompts.
     """
-    found = list(families([prompt.token_ids for prompt in prompts], most=batch_tokens))
-    alone = sorted(index for family in found if not family.shared for index in family.members)
+    groups = list(families([prompt.token_ids for prompt in prompts], most=batch_tokens))
+    alone = sorted(index for family in groups if not family.shared for index in family.members)
     for indices, batch in batches(model, [prompts[i] for i in alone], batch_tokens=batch_tokens):
         yield [alone[index] for index in indices], batch
-    sharing = [family for family in found if family.shared]
+    sharing = [family for family in groups if family.shared]
     for chunk in _chunks(sharing, prompts, batch_tokens):
         yield _shared_batch(model, prompts, chunk, batch_tokens)
 
@@ -163,9 +163,9 @@ def _chunks(
         prefix = _prefix(prompts, family)
         new = len(prefix) - shared_tokens(before, prefix)
         length = max(len(prompts[index]) for index in family.members)
-        whole = (len(chunk) + 1) * max(widest, len(prefix))
+        padded = (len(chunk) + 1) * max(widest, len(prefix))
         full = tokens + new > PREFIX_SHARE * batch_tokens
-        if chunk and (full or whole + max(longest, length) > batch_tokens):
+        if chunk and (full or padded + max(longest, length) > batch_tokens):
             yield chunk
             chunk, tokens, widest, longest, new = [], 0, 0, 0, len(prefix)
         chunk.append(family)
@@ -223,16 +223,16 @@ def _prefixes(
     width = safe_width(max(map(len, prefixes)), model.device)
     padding_id = model.tokenizer.pad_token_id or 0
     rows = [prefix.token_ids + (padding_id,) * (width - len(prefix)) for prefix in prefixes]
-    whole = torch.tensor(rows, device=model.device)
+    padded = torch.tensor(rows, device=model.device)
     common = list(families([prefix.token_ids for prefix in prefixes], rest=0))
     if any(family.shared for family in common):
         alone = [index for family in common if not family.shared for index in family.members]
         chunk = [SamePrefix((index,), len(prefixes[index])) for index in alone]
         chunk += [family for family in common if family.shared]
         order, shared = _shared_batch(model, prefixes, chunk, batch_tokens, kept=True)
-        if stored_tokens(shared) + PASS_TOKENS < whole.numel():
+        if stored_tokens(shared) + PASS_TOKENS < padded.numel():
             return order, shared
-    return list(range(len(prefixes))), whole
+    return list(range(len(prefixes))), padded
 
 
 def stored_tokens(prefixes: Prefixes) -> int:

@@ -28,15 +28,17 @@ def stored_thoughts(
     """
     unique = list({prompt.id: prompt for prompt in prompts}.values())
     matched = matched_to(Matcher(unique), _of_model(model, file), f"{file.name}: ")
-    found: dict[str, tuple[Thought, ...]] = {}
+    by_prompt: dict[str, tuple[Thought, ...]] = {}
     without: list[str] = []
     for id_, outputs in matched.outputs.items():
-        written = [own for own in outputs if not own.error]
-        cut = [stored_thought(marks_of(model), own) for own in written]
-        without += [own.where for own, thought in zip(written, cut, strict=True) if thought is None]
-        if own := tuple(thought for thought in cut if thought is not None):
-            found[id_] = own
-    if not found:
+        written = [output for output in outputs if not output.error]
+        cut = [stored_thought(marks_of(model), output) for output in written]
+        without += [
+            output.where for output, thought in zip(written, cut, strict=True) if thought is None
+        ]
+        if thoughts := tuple(thought for thought in cut if thought is not None):
+            by_prompt[id_] = thoughts
+    if not by_prompt:
         raise UserError(
             f"the texts in {file} hold no thoughts; expected a field such as reasoning_content, or "
             f"{marks_of(model).end!r} in the text (with vLLM, skip_special_tokens=False)"
@@ -47,21 +49,21 @@ def stored_thoughts(
             f"{len(without):,} of {counted(matched.texts, 'text')} have no thought, such as "
             f"{without[0]}"
         )
-    return found, StoredTexts(file.name, matched.texts, matched.draws, tuple(problems))
+    return by_prompt, StoredTexts(file.name, matched.texts, matched.draws, tuple(problems))
 
 
 def _of_model(model: Model, file: Path) -> list[Output]:
     """The texts of a model: all, if the file tells at most one name."""
     outputs = read_outputs(file)
-    names = {own.model for own in outputs} - {None}
+    names = {output.model for output in outputs} - {None}
     if len(names) <= 1:
         return outputs
     same = (model.name, model.source.get("name"))
-    if chosen := [own for own in outputs if own.model in same]:
+    if chosen := [output for output in outputs if output.model in same]:
         return chosen
-    there = one_line(", ".join(sorted(map(str, names))), 200)
+    others = one_line(", ".join(sorted(map(str, names))), 200)
     raise UserError(
-        f"{file} has no texts of {model.name}; it has texts of {there}. Name the model so "
+        f"{file} has no texts of {model.name}; it has texts of {others}. Name the model so "
         "(NAME=PATH), or use a file with the texts of one model"
     )
 

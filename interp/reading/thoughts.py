@@ -40,10 +40,10 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
     donors = prompt.donors
     if others and parts:
         drawn = cycle(others)
-        pairs = ((own, _other_thought(model, own, drawn)) for own in donors)
+        pairs = ((donor, _other_thought(model, donor, drawn)) for donor in donors)
         donors = tuple(
-            replace(own, segments={**own.segments, **{n: other.sentence(n) for n in parts}})
-            for own, other in pairs
+            replace(donor, segments={**donor.segments, **{n: other.sentence(n) for n in parts}})
+            for donor, other in pairs
             if other is not None
         )
     return replace(prompt, thought=thought, donors=donors)
@@ -81,21 +81,21 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
     The prompt is as read, up to the beginning of the thought; the token that ends the text is left
     out.
     """
-    marks, whole = marks_of(model), _text(model, prompt, token_ids)
-    thought, _ = marks.cut(whole)
+    marks, text = marks_of(model), _text(model, prompt, token_ids)
+    thought, _ = marks.cut(text)
     tokens = len(token_ids)
     if thought.ended:
         lengths = range(len(token_ids))
         tokens = bisect_left(
             lengths, True, key=lambda n: marks.end in _text(model, prompt, token_ids[:n])
         )
-    own = tuple(token_ids[:tokens])
+    thought_ids = tuple(token_ids[:tokens])
     # A thought without an end is tokenized only to compare its tokens.
     with_end = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
     (read,) = tokenize_whole(model, [with_end])
-    expected = prompt.token_ids + own
+    expected = prompt.token_ids + thought_ids
     same = read.token_ids[: len(expected)] == expected
-    return Said(thought, own, tuple(token_ids[tokens:]), same)
+    return Said(thought, thought_ids, tuple(token_ids[tokens:]), same)
 
 
 def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> str:
@@ -104,8 +104,8 @@ def _text(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> st
     SentencePiece drops a space at the beginning of a text, so the prompt is decoded as well.
     """
     before = _decoded(model, prompt.token_ids)
-    whole = _decoded(model, [*prompt.token_ids, *token_ids])
-    return whole[len(before) :] if whole.startswith(before) else _decoded(model, token_ids)
+    text = _decoded(model, [*prompt.token_ids, *token_ids])
+    return text[len(before) :] if text.startswith(before) else _decoded(model, token_ids)
 
 
 def _decoded(model: Model, token_ids: Sequence[int]) -> str:

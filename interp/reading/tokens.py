@@ -205,7 +205,7 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
         return_offsets_mapping=True,
         return_special_tokens_mask=True,
     )
-    if any(any(own) for own in encoded.get("token_type_ids", ())):
+    if any(any(types) for types in encoded.get("token_type_ids", ())):
         raise UserError(
             f"the tokenizer of {model.name} ({model.hf.config.model_type}) uses several token "
             "types for one prompt, which is not supported; use a model such as BERT or RoBERTa"
@@ -234,26 +234,28 @@ def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, .
 
 def _placed_segments(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
     """The span of each segment in the chat text, in the order of the text."""
-    said = prompt.thought.segments if prompt.thought else {}
-    own = _placed(chat, prompt.segments, said)
-    if taken := chat.around.keys() & (own.keys() | prompt.roles.keys()):
+    sentences = prompt.thought.segments if prompt.thought else {}
+    segments = _placed(chat, prompt.segments, sentences)
+    if taken := chat.around.keys() & (segments.keys() | prompt.roles.keys()):
         raise UserError(
             f"prompt {prompt.id} has a segment or role {min(taken)!r}, the name of a message "
             "around it; give it another name"
         )
     before = {name: span for name, span in chat.around.items() if span[0] < chat.message_start}
-    return {**before, **own, **chat.around}
+    return {**before, **segments, **chat.around}
 
 
 def _placed_roles(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
     return _placed(chat, prompt.roles, prompt.thought.roles if prompt.thought else {})
 
 
-def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
+def _placed(
+    chat: ChatText, in_text: Mapping[str, Span], in_thought: Mapping[str, Span]
+) -> dict[str, Span]:
     """Spans in the prompt's text and thought, shifted to their positions in the chat text."""
     return {
         name: (start + shift, end + shift)
-        for spans, shift in ((own, chat.message_start), (said, chat.thought_start))
+        for spans, shift in ((in_text, chat.message_start), (in_thought, chat.thought_start))
         for name, (start, end) in spans.items()
     }
 
@@ -269,7 +271,7 @@ def token_spans(
     # Tokens outside these bounds are none of a span's; long thoughts have too many to try all.
     ends = [*accumulate((b if a < b else -1 for a, b in offsets), max)]
     starts = [*accumulate((a if a < b else math.inf for a, b in reversed(offsets)), min)][::-1]
-    found: dict[str, Span] = {}
+    ranges: dict[str, Span] = {}
     for name, (start, end) in spans.items():
         near = range(bisect_right(ends, start), bisect_left(starts, end))
         inside = [i for i in near if max(offsets[i][0], start) < min(offsets[i][1], end)]
@@ -278,8 +280,8 @@ def token_spans(
                 f"segment {name!r} of prompt {prompt.id} ({chat.text[start:end]!r}) has no "
                 "tokens; its span must cover some text"
             )
-        found[name] = inside[0], inside[-1] + 1
-    return found
+        ranges[name] = inside[0], inside[-1] + 1
+    return ranges
 
 
 def batches(
@@ -328,9 +330,9 @@ def pad(model: Model, prompts: Sequence[TokenizedPrompt]) -> Batch:
     token_ids = np.full((len(prompts), width), model.tokenizer.pad_token_id or 0)
     mask = np.zeros_like(token_ids)
     for row, prompt in enumerate(prompts):
-        own = slice(width - len(prompt), width) if left else slice(len(prompt))
-        token_ids[row, own] = prompt.token_ids
-        mask[row, own] = 1
+        columns = slice(width - len(prompt), width) if left else slice(len(prompt))
+        token_ids[row, columns] = prompt.token_ids
+        mask[row, columns] = 1
     attention_mask = torch.from_numpy(mask).to(model.device)
     return Batch(
         prompts=tuple(prompts),
@@ -393,15 +395,15 @@ def _check_apart(prompt: TokenizedPrompt, spans: Mapping[str, Span], name: str) 
 
     A segment that consists of others, such as a segment with a single role, is none the less whole.
     """
-    own, chat = prompt.prompt, prompt.chat
-    placed = _placed_segments(own, chat) | _placed_roles(own, chat)
+    bare, chat = prompt.prompt, prompt.chat
+    placed = _placed_segments(bare, chat) | _placed_roles(bare, chat)
     (start, end), (first, last) = spans[name], placed[name]
     for other in spans:
         shares = spans[other][0] < end and start < spans[other][1]
         if shares and (placed[other][1] <= first or last <= placed[other][0]):
             token = prompt.chat.text[min(first, placed[other][0]) : max(last, placed[other][1])]
             raise UserError(
-                f"{name} and {other} of prompt {own.id} share a token ({shortened(token, 60)!r}), "
+                f"{name} and {other} of prompt {bare.id} share a token ({shortened(token, 60)!r}), "
                 f"and {name} has no other, so the two cannot be told apart; put white space "
                 "between them, or make them one segment"
             )
