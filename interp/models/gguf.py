@@ -268,8 +268,8 @@ def _weights(file: Path, header: Header, empty: PreTrainedModel) -> dict[str, to
         for key in sorted(header.tensors, key=lambda key: -header.tensors[key].size):
             dtype = types.get(names.get(key, ""), torch.float32)
             stand_in = np.broadcast_to(np.float32(-1), header.tensors[key].shape)
-            probe = processed(key, stand_in, {}) if dtype != torch.float32 else None
-            if probe is not None and probe.weights is stand_in and probe.name == key:
+            tried = processed(key, stand_in, {}) if dtype != torch.float32 else None
+            if tried is not None and tried.weights is stand_in and tried.name == key:
                 weights[names[key]] = _values(stream, header, key, dtype)
                 continue
             made = processed(key, _values(stream, header, key).numpy(), weights)
