@@ -125,7 +125,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         for name, (start, stop) in prompt.roles.items()
         if not any(a < stop and start < b for a, b in replaced)
     }
-    given = {
+    donor_roles = {
         name: donor.roles[name]
         for name, span in prompt.segments.items()
         if span in texts and name in donor.roles
@@ -134,7 +134,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         prompt,
         text="".join([*pieces, prompt.text[end:]]),
         segments=segments,
-        roles={**_moved(kept_roles, longer), **placed(segments, given)},
+        roles={**_moved(kept_roles, longer), **placed(segments, donor_roles)},
         donors=(),
         thought=prompt.thought and prompt.thought.exchanged(others),
     )
