@@ -291,8 +291,8 @@ def _grouped(
 ) -> Float[np.ndarray, "prompt clusters"]:
     """1 if a prompt belongs to a cluster, otherwise 0, for clusters with a defined value."""
     names = np.array(clusters, dtype=str)
-    known = np.unique(names[~np.isnan(by_prompt).all(0)])
-    return np.asarray(names[:, None] == known, dtype=float)
+    with_value = np.unique(names[~np.isnan(by_prompt).all(0)])
+    return np.asarray(names[:, None] == with_value, dtype=float)
 
 
 def _intervals(

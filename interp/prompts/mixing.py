@@ -68,11 +68,11 @@ def _counterpart(prompt: Prompt, segments: Iterable[str]) -> Donor:
 def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
     if segments is None or not prompt.donors:
         return prompt
-    known = prompt.donors[0].segments
-    if absent := [name for name in segments if name not in known]:
+    replaceable = prompt.donors[0].segments
+    if absent := [name for name in segments if name not in replaceable]:
         raise UserError(
             f"the donors of prompt {prompt.id} have no segment {absent[0]!r}; they have "
-            f"{', '.join(known)}"
+            f"{', '.join(replaceable)}"
         )
     donors = []
     for donor in prompt.donors:

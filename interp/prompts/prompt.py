@@ -228,8 +228,8 @@ class Prompt:
         if self.thought is not None and name in sentences:
             return self.thought.sentence(name)
         if name not in self.segments:
-            known = ", ".join([*self.segments, *sentences])
-            raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")
+            names = ", ".join([*self.segments, *sentences])
+            raise UserError(f"prompt {self.id} has no segment {name!r}; it has {names}")
         return self.text[slice(*self.segments[name])]
 
 

@@ -371,12 +371,12 @@ def on_sides(prompts: Prompts, sides: Sequence[str]) -> Prompts:
     Raises:
         UserError: no prompt belongs to one of the sides.
     """
-    known = [prompt.side for prompt in prompts]
+    all_sides = [prompt.side for prompt in prompts]
     for side in sides:
-        if side not in known:
-            listed = ", ".join(dict.fromkeys(known))
+        if side not in all_sides:
+            listed = ", ".join(dict.fromkeys(all_sides))
             raise UserError(f"no prompt belongs to the side {side!r}; the sides are {listed}")
-    kept = [place for place, side in enumerate(known) if side in sides]
+    kept = [place for place, side in enumerate(all_sides) if side in sides]
     return at_places(prompts, kept, sides=tuple(sides))
 
 
