@@ -65,12 +65,12 @@ def spread_cautions(deciding: pd.DataFrame) -> Iterator[Caution]:
 _AGREEMENT = ["agreement", "low", "high", "prompts", "clusters"]
 
 
-def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
-    tables = tables_of(folder, own.model)
+def _of_model(folder: StudyFolder, result: ModelResults) -> pd.DataFrame:
+    tables = tables_of(folder, result.model)
     prompts, values = tables.prompts, tables.coalition_values.query("donor_kind == 'instance'")
     cluster = tables.cluster if tables.cluster in prompts else "pair_id"
-    judged = {name for trials in own.trials for name in trials.segments}
-    other_tools = given_scores(folder, own.model, tables).values()
+    judged = {name for trials in result.trials for name in trials.segments}
+    other_tools = given_scores(folder, result.model, tables).values()
     scores = pd.concat([tables.segment_scores, *other_tools])
     scores = scores[scores["segment"].isin(judged)]
     effects = largest_effects(values[VALUE_COLUMNS]).assign(method=_EFFECTS)
@@ -81,7 +81,7 @@ def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
     wide = wide.loc[table["method"].unique(), names.unique()]
     agreement = _agreement(largest, prompts[[*{"prompt_id", cluster}]], cluster)
     wide = wide.join(agreement).rename_axis(index="source", columns=None).reset_index()
-    wide.insert(0, "model", own.model)
+    wide.insert(0, "model", result.model)
     return wide
 
 

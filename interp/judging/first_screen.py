@@ -166,10 +166,10 @@ def _untested(
         )
 
 
-def _judged_clusters(own: ModelResults) -> int:
+def _judged_clusters(result: ModelResults) -> int:
     """Number of clusters of the prompts on which a model's methods are judged."""
-    name = own.verdicts["metric"].iloc[0] if len(own.verdicts) else ADVISING[0]
-    return int(own.metrics.loc[own.metrics["metric"] == name, "clusters"].max())
+    name = result.verdicts["metric"].iloc[0] if len(result.verdicts) else ADVISING[0]
+    return int(result.metrics.loc[result.metrics["metric"] == name, "clusters"].max())
 
 
 def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:

@@ -270,15 +270,15 @@ def blanks(metrics: pd.DataFrame) -> str:
     return f"{'; '.join(needs)}." if needs else ""
 
 
-def _wide(own: ModelResults) -> pd.DataFrame:
+def _wide(model: ModelResults) -> pd.DataFrame:
     """One row per contender and one column per metric: each value with its interval, as text."""
-    texts = [text.replace("−", "-") for text in with_intervals(own.metrics)]
-    table = own.metrics.assign(text=texts, contender=labels(own.metrics))
+    texts = [text.replace("−", "-") for text in with_intervals(model.metrics)]
+    table = model.metrics.assign(text=texts, contender=labels(model.metrics))
     # The controls keep their values, which show why the others are void.
     table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
     wide = table.pivot(index="contender", columns="metric", values="text")
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
-    wide.insert(0, "model", own.model)
+    wide.insert(0, "model", model.model)
     return wide
 
 

@@ -261,9 +261,9 @@ def _joined(prompt: Prompt, scores: Sequence[_Score]) -> tuple[str, list[Span]]:
     )
 
 
-def _twice(own: _Score, prompt: Prompt) -> UserError:
+def _twice(score: _Score, prompt: Prompt) -> UserError:
     return UserError(
-        f"{own.where}: prompt {shortened(prompt.id, 60)} has scores for the same text a second "
+        f"{score.where}: prompt {shortened(prompt.id, 60)} has scores for the same text a second "
         "time, or not in the order of the text; expected each once. Several targets need a column "
         "target, several models a column model, and several methods a file each"
     )

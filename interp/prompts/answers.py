@@ -266,10 +266,10 @@ class Completion:
 Answer: TypeAlias = Choice | Label | FreeText | Completion
 
 
-def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
-    if isinstance(found, Unanswered):
-        return Judgement(found.value, "", correct=False)
-    return Judgement("answered", found, correct=found in correct)
+def _judged(answer: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
+    if isinstance(answer, Unanswered):
+        return Judgement(answer.value, "", correct=False)
+    return Judgement("answered", answer, correct=answer in correct)
 
 
 def begin_alike(options: Iterable[AnswerOption]) -> bool:

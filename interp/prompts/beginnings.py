@@ -156,10 +156,10 @@ def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     return re.compile(form), re.compile(f"{joined}{form}{apart}")
 
 
-def _after(found: re.Match[str], rest: str) -> str:
+def _after(beginning: re.Match[str], rest: str) -> str:
     """The text behind a form, without marks that belong to the form itself, as in "$5$"."""
     rest = rest.removeprefix("\u20e3")  # a digit in a box
-    opened = found[0].removesuffix(found["form"])
+    opened = beginning[0].removesuffix(beginning["form"])
     return rest.lstrip(_CLOSING) if rest[:1] in tuple("$_") and rest[0] in opened else rest
 
 

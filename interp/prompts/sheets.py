@@ -71,16 +71,16 @@ def check_unique(counts: Mapping[str, int]) -> None:
         )
 
 
-def _why_lacking(found: Sequence[str], missing: Iterable[str]) -> str:
+def _why_lacking(names: Sequence[str], missing: Iterable[str]) -> str:
     """A hint about why columns are missing, if the existing names suggest one."""
     wanted = set(missing)
-    if len(found) == 1 and "|" in found[0]:
+    if len(names) == 1 and "|" in names[0]:
         return ". Its cells seem to be separated by another character; expected commas"
-    if wanted <= {name.strip() for name in found}:
+    if wanted <= {name.strip() for name in names}:
         return ". Some names have spaces around them; remove the spaces"
-    if wanted <= {name.lower() for name in found}:
+    if wanted <= {name.lower() for name in names}:
         return ". Write the names in lower case"
-    for name in found:
+    for name in names:
         if alike := lookalike(name, wanted):
             return f". Rename {shortened(name, 60)!r}: {alike}"
     return ""
@@ -172,7 +172,7 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     """The number of the first row that has text, and its cells; None if there is no such row."""
     sheet.reset_dimensions()  # a file can state any
     rows = islice(sheet.iter_rows(values_only=True), 100)
-    return next(((n, own) for n, cells in enumerate(rows, 1) if (own := _trimmed(cells))), None)
+    return next(((n, row) for n, cells in enumerate(rows, 1) if (row := _trimmed(cells))), None)
 
 
 @lru_cache(maxsize=64)

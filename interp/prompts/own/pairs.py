@@ -172,13 +172,13 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
     return [prompt for _, prompt in made], list(_listed(problems)), len(layout.templates)
 
 
-def _listed(found: Sequence[Fault]) -> Iterator[str]:
+def _listed(problems: Sequence[Fault]) -> Iterator[str]:
     """A line about each fault, with the first place at which it occurs and the number of others.
 
     More than `LISTED` faults that differ only in what they quote have one cause, and one line.
     """
     causes: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
-    for where, fault in found:
+    for where, fault in problems:
         causes[_QUOTED.sub("", fault)].setdefault(fault, []).append(where)
     for alike in causes.values():
         first = f"{next(iter(alike))} (the others likewise)"
@@ -320,10 +320,10 @@ def _donors(prompts: Sequence[Prompt]) -> DonorSource:
     return of
 
 
-def _alike(own: Prompt, other: Prompt) -> bool:
+def _alike(one: Prompt, other: Prompt) -> bool:
     return (
-        own.factors[PAIR] != other.factors[PAIR]
-        and own.side == other.side
-        and own.segments.keys() == other.segments.keys()
-        and own.factors.get(PHRASING) == other.factors.get(PHRASING)
+        one.factors[PAIR] != other.factors[PAIR]
+        and one.side == other.side
+        and one.segments.keys() == other.segments.keys()
+        and one.factors.get(PHRASING) == other.factors.get(PHRASING)
     )
