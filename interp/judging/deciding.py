@@ -28,7 +28,7 @@ _EFFECTS = "effects"
 
 def deciding_item(folder: StudyFolder, results: Sequence[ModelResults]) -> TableItem:
     """One row per model, for the effects and for each method: pairs by segment, and agreement."""
-    table = pd.concat([_of_model(folder, own) for own in results], ignore_index=True)
+    table = pd.concat([_of_model(folder, result) for result in results], ignore_index=True)
     counts = table.columns.drop(["model", "source", *_AGREEMENT])
     shown = table[["model", "source"]].join(table[counts].fillna(0).astype(int))
     return TableItem(
@@ -65,13 +65,13 @@ def spread_cautions(deciding: pd.DataFrame) -> Iterator[Caution]:
 _AGREEMENT = ["agreement", "low", "high", "prompts", "clusters"]
 
 
-def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
-    tables = tables_of(folder, own.model)
+def _of_model(folder: StudyFolder, result: ModelResults) -> pd.DataFrame:
+    tables = tables_of(folder, result.model)
     prompts, values = tables.prompts, tables.coalition_values.query("donor_kind == 'instance'")
     cluster = tables.cluster if tables.cluster in prompts else "pair_id"
-    judged = {name for trials in own.trials for name in trials.segments}
-    given = given_scores(folder, own.model, tables).values()
-    scores = pd.concat([tables.segment_scores, *given])
+    judged = {name for trials in result.trials for name in trials.segments}
+    other_tools = given_scores(folder, result.model, tables).values()
+    scores = pd.concat([tables.segment_scores, *other_tools])
     scores = scores[scores["segment"].isin(judged)]
     effects = largest_effects(values[VALUE_COLUMNS]).assign(method=_EFFECTS)
     largest = pd.concat([effects, largest_scores(scores[SCORE_COLUMNS])], ignore_index=True)
@@ -81,7 +81,7 @@ def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
     wide = wide.loc[table["method"].unique(), names.unique()]
     agreement = _agreement(largest, prompts[[*{"prompt_id", cluster}]], cluster)
     wide = wide.join(agreement).rename_axis(index="source", columns=None).reset_index()
-    wide.insert(0, "model", own.model)
+    wide.insert(0, "model", result.model)
     return wide
 
 

@@ -51,17 +51,17 @@ def first_screen(
     """
     top = metrics[metrics["metric"] == ADVISING[0]]
     top = top.assign(kind=[*map(_kind, top["method"], top["score"])])
-    checks = ((own.model, own.checks.set_index("metric")) for own in results)
+    checks = ((result.model, result.checks.set_index("metric")) for result in results)
     problems = {model: str(table.loc[ADVISING[0], "problem"]) for model, table in checks}
     judged = top[top["model"].map(problems).eq("") & top["kind"].isin([*_KINDS])]
     question = (
         f"Which attribution method finds the segment, among {segments_of(results)}, that "
         f"determines the answer? {counted(len(results), 'model')}, "
-        f"{counted(sum(own.prompts for own in results), 'judged prompt')}."
+        f"{counted(sum(result.prompts for result in results), 'judged prompt')}."
     )
     worst = at_worst(judged)
     everywhere = " on every model" * (judged["model"].nunique() > 1)
-    told = [
+    sentences = [
         *_untested(results, top, problems),
         *_leagues(worst, everywhere),
         *_controls(worst, everywhere),
@@ -78,7 +78,7 @@ def first_screen(
         "Dashed: a random order. n counts clusters of prompts.",
     )
     shown = figure if len(worst) else None
-    return glance(question, _headlines(top, problems), told, figure=shown, cautions=cautions)
+    return glance(question, _headlines(top, problems), sentences, figure=shown, cautions=cautions)
 
 
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
@@ -92,10 +92,10 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
         table = table.sort_values("value", ascending=False, kind="stable")
         places = np.arange(len(table), dtype=float)
         for index, (kind, label) in enumerate(kinds.items()):
-            own = (table["kind"] == kind).to_numpy()
-            if own.any():
-                rows, ends = table[own], ("low", "high")
-                how = partial(whiskers, ax, rows, places[own], x="value", interval=ends)
+            of_kind = (table["kind"] == kind).to_numpy()
+            if of_kind.any():
+                rows, ends = table[of_kind], ("low", "high")
+                how = partial(whiskers, ax, rows, places[of_kind], x="value", interval=ends)
                 how(index=index, label=label, named=["contender"])
         chance = float(table["chance"].iloc[0])
         ax.axvline(chance, color=style.QUIET, linewidth=1, linestyle="--")
@@ -166,10 +166,10 @@ def _untested(
         )
 
 
-def _judged_clusters(own: ModelResults) -> int:
+def _judged_clusters(result: ModelResults) -> int:
     """Number of clusters of the prompts on which a model's methods are judged."""
-    name = own.verdicts["metric"].iloc[0] if len(own.verdicts) else ADVISING[0]
-    return int(own.metrics.loc[own.metrics["metric"] == name, "clusters"].max())
+    name = result.verdicts["metric"].iloc[0] if len(result.verdicts) else ADVISING[0]
+    return int(result.metrics.loc[result.metrics["metric"] == name, "clusters"].max())
 
 
 def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
@@ -178,10 +178,10 @@ def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
     for kind, words in {**leagues, GIVEN: "of other tools"}.items():
         rows = worst[worst["kind"] == kind]
         if rows["low"].notna().any():
-            first, told = rows.iloc[0], with_intervals(rows)[0]
+            first, value = rows.iloc[0], with_intervals(rows)[0]
             yield (
                 f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance{everywhere};"
-                f" best: {first['method']}, {told}; n = {first['clusters']:,} clusters."
+                f" best: {first['method']}, {value}; n = {first['clusters']:,} clusters."
             )
 
 
@@ -189,10 +189,10 @@ def _controls(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
     """A warning if a control is above chance although it does not use the model."""
     rows = worst[(worst["kind"] == CONTROL) & worst["above"]]
     if len(rows):
-        first, told = rows.iloc[0], with_intervals(rows)[0]
+        first, value = rows.iloc[0], with_intervals(rows)[0]
         yield (
             f"Beware: {first['method']}, which does not use the model, is above chance{everywhere} "
-            f"too, {told}; n = {first['clusters']:,} clusters."
+            f"too, {value}; n = {first['clusters']:,} clusters."
         )
 
 

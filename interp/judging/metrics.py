@@ -40,10 +40,10 @@ largest |effect|."""
 def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
     """Divide two arrays with shapes that can be broadcast; NaN where the divisor is zero."""
     tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
-    found = np.full(tops.shape, np.nan)
+    quotients = np.full(tops.shape, np.nan)
     # In fp64, a sum that should be zero may differ from zero by a rounding error.
-    np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > 1e-12)
-    return found
+    np.divide(tops, bottoms, out=quotients, where=np.abs(bottoms) > 1e-12)
+    return quotients
 
 
 def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
@@ -109,12 +109,13 @@ def rank_correlation(
     Prompts are ranked without weights, among those for which both variables are defined; the
     correlation of the ranks is weighted. NaN if one of the variables is constant.
     """
-    both = ~(np.isnan(x) | np.isnan(y))
-    mass = weights * both
+    defined = ~(np.isnan(x) | np.isnan(y))
+    mass = weights * defined
     # Prompts with an undefined variable are sorted last, where they do not affect other ranks.
-    ranks = (rankdata(np.where(both, part, np.inf), axis=-1) for part in (x, y))
+    ranks = (rankdata(np.where(defined, part, np.inf), axis=-1) for part in (x, y))
     a, b = (
-        own - np.nan_to_num(ratio((mass * own).sum(-1), mass.sum(-1)))[..., None] for own in ranks
+        rank - np.nan_to_num(ratio((mass * rank).sum(-1), mass.sum(-1)))[..., None]
+        for rank in ranks
     )
     covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
     return ratio(covariance, np.sqrt(one * other))
@@ -231,8 +232,8 @@ def _faithfulness(kept: Curves) -> Curves:
 
 def _normed(effects: Curves, kept: Curves) -> Curves:
     """Effects divided by v(N) - v(0); NaN if |v(N) - v(0)| is below `LEAST_EFFECT`."""
-    whole = kept[..., -1:] - kept[..., :1]
-    return np.asarray(effects / np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole))
+    divisor = kept[..., -1:] - kept[..., :1]
+    return np.asarray(effects / np.where(np.abs(divisor) < LEAST_EFFECT, np.nan, divisor))
 
 
 def _area(curves: Curves) -> ByOrder:
@@ -299,8 +300,8 @@ def _values(metric: Callable[..., ByPrompt]) -> Callable[[Trials], Parts]:
 
 
 def _signs(trials: Trials) -> Parts:
-    found = sign_agreement(trials.signed, trials.shapley)
-    return (np.where(trials.has_sign[:, None], found, np.nan),)
+    agreement = sign_agreement(trials.signed, trials.shapley)
+    return (np.where(trials.has_sign[:, None], agreement, np.nan),)
 
 
 def _shares(trials: Trials) -> Parts:
@@ -319,8 +320,8 @@ def _planted(trials: Trials) -> Parts:
 
 
 def _recovered(trials: Trials) -> Parts:
-    found = recovered(trials.signed, trials.values)
-    return found, np.broadcast_to(trials.values[:, -1] - trials.values[:, 0], found.shape)
+    areas = recovered(trials.signed, trials.values)
+    return areas, np.broadcast_to(trials.values[:, -1] - trials.values[:, 0], areas.shape)
 
 
 METRICS = (
@@ -358,7 +359,7 @@ METRICS = (
     ),
     Metric(
         "top_patched", "top segment matches patching",
-        lambda own: (top_segment(own.sizes, leave_one_out(own.values)),), _EFFECT, SHARE,
+        lambda trials: (top_segment(trials.sizes, leave_one_out(trials.values)),), _EFFECT, SHARE,
     ),
     Metric(
         "planted", "top segment is the planted one",

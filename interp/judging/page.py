@@ -52,7 +52,7 @@ def report_of(folder: StudyFolder) -> Report:
     """The report on a finished or unfinished study (UserError: there is nothing to judge yet)."""
     results = read_results(folder)
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
-    paths = [own for own in scores if own.kind in (PATHS, GAP)]
+    paths = [caution for caution in scores if caution.kind in (PATHS, GAP)]
     deciding = deciding_item(folder, results)
     spread = spread_cautions(deciding.frame)
     objections = ordered([*answers, *paths, *spread, *_few_scores(results)])
@@ -62,7 +62,7 @@ def report_of(folder: StudyFolder) -> Report:
     for stage, tables in ((SCORES, InFolder), (GIVEN, _OtherTools)):
         if folder.has(stage):
             browser = browser.beside(Attributions(tables(folder.runs[stage])).browser())
-    shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
+    shares, distances = pd.concat([shares_of(model.model, model.trials) for model in results]), None
     if "share" in shares:
         distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))
         browser = replace(browser, numbers=(*browser.numbers, *distances.links()))
@@ -70,7 +70,7 @@ def report_of(folder: StudyFolder) -> Report:
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(results))
         + " Scores of other tools are ranked with the methods that use only the model."
-        * any(own.scored for own in results),
+        * any(model.scored for model in results),
         glance=first_screen(results, metrics, random_weights, objections),
         sections=(
             _verdict_section(results, metrics, deciding),
@@ -94,16 +94,16 @@ def report_of(folder: StudyFolder) -> Report:
 
 def _few_scores(results: Sequence[ModelResults]) -> Iterator[Caution]:
     """For each model and other tool, how many of the judged prompts have its scores, if not all."""
-    for own in results:
-        for name, scored in own.scored.items():
-            if scored < own.prompts:
+    for model in results:
+        for name, scored in model.scored.items():
+            if scored < model.prompts:
                 yield Caution(
                     TEXTS,
-                    own.model,
-                    f"{name} has scores for {scored:,} of {counted(own.prompts, 'judged prompt')}"
+                    model.model,
+                    f"{name} has scores for {scored:,} of {counted(model.prompts, 'judged prompt')}"
                     + ", and is judged on these alone, as are the methods beside it" * bool(scored)
                     + ".",
-                    numbers={"scores": name, "scored": scored, "prompts": own.prompts},
+                    numbers={"scores": name, "scored": scored, "prompts": model.prompts},
                 )
 
 
@@ -111,7 +111,7 @@ def _verdict_section(
     results: Sequence[ModelResults], metrics: pd.DataFrame, deciding: TableItem
 ) -> Section:
     verdicts = _joined(results, "verdicts")
-    judged = "; ".join(f"{own.model}: {own.described}" for own in results)
+    judged = "; ".join(f"{model.model}: {model.described}" for model in results)
     return Section(
         "Which method to trust",
         f"Judged prompts: {judged}.",
@@ -164,7 +164,7 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
             TableItem(
                 "methods_by_metrics",
                 "Methods by metrics",
-                pd.concat([_wide(own) for own in results], ignore_index=True),
+                pd.concat([_wide(model) for model in results], ignore_index=True),
                 "Value and 95% interval. The last rows are controls: a perfect, a reversed and a "
                 "random order, and scores by length only and by position only. void: this metric "
                 "ranks the perfect order no higher than the reversed one on this model, so its "
@@ -236,7 +236,7 @@ def _share_section(results: Sequence[ModelResults], distances: Estimated | None)
         return Section("Shares", "The system does not specify two segments to compare.")
     by = distances.trials.groupby(["model", "contender"], sort=False)
     means = by[["share", "exact_share"]].mean().reset_index()
-    ratio = next(own.ratio for model in results for own in model.trials if own.ratio)
+    ratio = next(trials.ratio for model in results for trials in model.trials if trials.ratio)
     above, below = map(segment_label, ratio)
     return Section(
         "Shares",
@@ -265,23 +265,23 @@ def _random_section(table: pd.DataFrame) -> Section:
 
 def blanks(metrics: pd.DataFrame) -> str:
     """The requirements of those metrics that are undefined for at least one method."""
-    undefined = set(metrics.loc[(metrics["score"] != CONTROL) & metrics["value"].isna(), "metric"])
-    needs = [f"{own.name} needs {own.needs}" for own in METRICS if own.name in undefined]
+    blank = set(metrics.loc[(metrics["score"] != CONTROL) & metrics["value"].isna(), "metric"])
+    needs = [f"{metric.name} needs {metric.needs}" for metric in METRICS if metric.name in blank]
     return f"{'; '.join(needs)}." if needs else ""
 
 
-def _wide(own: ModelResults) -> pd.DataFrame:
+def _wide(model: ModelResults) -> pd.DataFrame:
     """One row per contender and one column per metric: each value with its interval, as text."""
-    texts = [text.replace("−", "-") for text in with_intervals(own.metrics)]
-    table = own.metrics.assign(text=texts, contender=labels(own.metrics))
+    texts = [text.replace("−", "-") for text in with_intervals(model.metrics)]
+    table = model.metrics.assign(text=texts, contender=labels(model.metrics))
     # The controls keep their values, which show why the others are void.
     table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
     wide = table.pivot(index="contender", columns="metric", values="text")
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
-    wide.insert(0, "model", own.model)
+    wide.insert(0, "model", model.model)
     return wide
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
-    parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
+    parts: dict[str, pd.DataFrame] = {model.model: getattr(model, name) for model in results}
     return pd.concat(parts, names=["model", None]).reset_index("model").reset_index(drop=True)

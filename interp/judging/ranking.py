@@ -110,14 +110,14 @@ class MetricValues:
 
 def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[MetricValues]:
     """The metrics of every contender, from the trials of one model."""
-    clusters = tuple(name for own in trials for name in own.clusters)
-    weights = np.concatenate([own.weights for own in trials])
+    clusters = tuple(name for group in trials for name in group.clusters)
+    weights = np.concatenate([group.weights for group in trials])
     problems = _divisor_problems(trials, clusters, weights)
     contenders = trials[0].contenders
     # The values of these controls follow from the measured effects.
-    known = [Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM)]
-    testable = np.array([own not in known for own in contenders])
-    found = []
+    controls = [Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM)]
+    testable = np.array([contender not in controls for contender in contenders])
+    judgements = []
     for metric in metrics:
         by_trials = zip(*map(metric.parts, trials), strict=True)
         parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
@@ -134,30 +134,30 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
         defined = np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0)
         ours = metric, contenders, values, low, high, parts[0] if metric.by_prompt else None
         problem = problems.get(metric.divides, "")
-        found.append(MetricValues(*ours, clusters, weights, defined, problem))
-    return found
+        judgements.append(MetricValues(*ours, clusters, weights, defined, problem))
+    return judgements
 
 
 def _divisor_problems(
     trials: Sequence[Trials], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
     """The reasons why v(N) - v(0) is too small a divisor, in individual prompts and on average."""
-    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in trials])
-    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in trials])
-    tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
-    rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
+    divisors = np.concatenate([group.values[:, -1] - group.values[:, 0] for group in trials])
+    effects = np.concatenate([np.abs(group.shapley).sum(-1) for group in trials])
+    tiny = (np.abs(divisors) < NEXT_TO_NOTHING * effects) & (np.abs(divisors) >= LEAST_EFFECT)
+    rows = pd.DataFrame({"value": divisors, "cluster": list(clusters), "weight": weights})
     mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
-    problems, told = {}, f"v(N) - v(0) is {mean.mean:.2f}"
+    problems, mean_text = {}, f"v(N) - v(0) is {mean.mean:.2f}"
     if tiny.any():
         problems[EACH] = (
             f"v(N) - v(0) is below a tenth of the sum of absolute effects in {tiny.sum()} of "
             f"{len(tiny)} prompts"
         )
     if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
-        problems[MEAN] = f"{told} on average, which is almost zero"
+        problems[MEAN] = f"{mean_text} on average, which is almost zero"
     elif mean.low <= 0 <= mean.high:
         ends = f"[{mean.low:.2f}, {mean.high:.2f}]"
-        problems[MEAN] = f"{told} {ends} on average, which may be zero"
+        problems[MEAN] = f"{mean_text} {ends} on average, which may be zero"
     return problems
 
 
@@ -223,7 +223,7 @@ def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     for judged in judgements:
         leagues = {place: league_of(judged.contenders[place].method) for place in judged.methods}
         for league in (MODEL, COALITIONS):
-            places = [place for place, own in leagues.items() if own == league]
+            places = [place for place, its_league in leagues.items() if its_league == league]
             if len(places) > 1:
                 parts.append(_against_best(judged, league, places))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -231,8 +231,8 @@ def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
 
 def league_of(method: str) -> str:
     """The league of a method; scores of other tools are ranked with those of the model."""
-    known = declared(method)
-    return COALITIONS if known is not None and known.reads_coalitions else MODEL
+    registered = declared(method)
+    return COALITIONS if registered is not None and registered.reads_coalitions else MODEL
 
 
 def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.DataFrame:
@@ -291,8 +291,8 @@ def _grouped(
 ) -> Float[np.ndarray, "prompt clusters"]:
     """1 if a prompt belongs to a cluster, otherwise 0, for clusters with a defined value."""
     names = np.array(clusters, dtype=str)
-    known = np.unique(names[~np.isnan(by_prompt).all(0)])
-    return np.asarray(names[:, None] == known, dtype=float)
+    with_value = np.unique(names[~np.isnan(by_prompt).all(0)])
+    return np.asarray(names[:, None] == with_value, dtype=float)
 
 
 def _intervals(

@@ -68,8 +68,8 @@ def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) 
     """The rows of a model's prompts, which no pass computes."""
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        each = [spec.rows.get(own.prompt.id, ()) for own in batch.prompts]
-        ours = [[row for row in rows if row["model"] in ("", model.name)] for rows in each]
+        by_prompt = [spec.rows.get(tokenized.prompt.id, ()) for tokenized in batch.prompts]
+        ours = [[row for row in rows if row["model"] in ("", model.name)] for rows in by_prompt]
         return [{"segment_scores": [row | {"model": model.name} for row in rows]} for rows in ours]
 
     return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
@@ -85,21 +85,21 @@ def read_scores(files: Mapping[str, TextFile], prompts: Sequence[Prompt]) -> dic
     taken = {*CONTROLS, "effects", *method_names()}
     for name, file in files.items():
         scores, by = _read(file)
-        matched = _matched(name, {own.prompt: own.where for own in scores}, prompts)
-        targets = list(dict.fromkeys(own.target or "" for own in scores))
+        matched = _matched(name, {score.prompt: score.where for score in scores}, prompts)
+        targets = list(dict.fromkeys(score.target or "" for score in scores))
         if len(targets) > MOST_TARGETS:
             raise UserError(
                 f"{name} has {len(targets):,} targets, such as {one_line(targets[0], 60)}, but at "
                 f"most {MOST_TARGETS} are judged; leave the column out if each prompt has its own"
             )
-        labels = {one: f"{name}:{one}" if len(targets) > 1 else name for one in targets}
+        labels = {target: f"{name}:{target}" if len(targets) > 1 else name for target in targets}
         for label in labels.values():
             _check_name(label, taken)
             taken.add(label)
         groups: defaultdict[tuple[str, str, str], list[_Score]] = defaultdict(list)
-        for own in scores:
-            if prompt := matched.get(own.prompt):
-                groups[own.target or "", own.model or "", prompt.id].append(own)
+        for score in scores:
+            if prompt := matched.get(score.prompt):
+                groups[score.target or "", score.model or "", prompt.id].append(score)
         for (target, model, id_), group in groups.items():
             key = {"model": model, "prompt_id": id_, "method": labels[target], "target": ""}
             rows[id_] += [key | row for row in _summed(matched[group[0].prompt], group, by)]
@@ -133,7 +133,7 @@ def _read(file: TextFile) -> tuple[list[_Score], str]:
             "segment, token (the tokens' texts), or start and end (a token's characters)"
         )
     scores = [checked(row.where, _Score, {"where": row.where, **row.cells}) for row in rows]
-    named = {(bool(own.target), bool(own.model)) for own in scores}
+    named = {(bool(score.target), bool(score.model)) for score in scores}
     if len(named) > 1:
         raise UserError(
             f"{file.file} names the target or the model in some rows only; expected it in every "
@@ -152,7 +152,7 @@ def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> 
         cell: by_text.get(cell.strip()) or by_id.get(cell) or _within(cell, by_text)
         for cell in cells
     }
-    matched = {cell: own[0] for cell, own in several.items() if len(own) == 1}
+    matched = {cell: fitting[0] for cell, fitting in several.items() if len(fitting) == 1}
     wrong = [where for cell, where in cells.items() if cell not in matched]
     if not matched:
         raise UserError(
@@ -173,26 +173,26 @@ def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> 
 
 def _within(text: str, by_text: Mapping[str, list[Prompt]]) -> list[Prompt]:
     """The prompts whose text is the last in a longer text, such as a rendered chat template."""
-    ends = {(text.rfind(own) + len(own), len(own)): own for own in by_text if own in text}
+    ends = {(text.rfind(core) + len(core), len(core)): core for core in by_text if core in text}
     return by_text[ends[max(ends)]] if ends else []
 
 
 def _summed(prompt: Prompt, scores: Sequence[_Score], by: str) -> Iterator[Row]:
     """The score of each segment, with its share of the sizes of all scores of the prompt."""
-    if len({own.prompt for own in scores}) > 1:
+    if len({row.prompt for row in scores}) > 1:
         raise _twice(scores[-1], prompt)
-    segments = [own.segment for own in scores] if by == "segment" else _segments(prompt, scores, by)
-    values, labels = np.array([own.score for own in scores]), np.array(segments, dtype=object)
+    segments = [row.segment for row in scores] if by == "segment" else _segments(prompt, scores, by)
+    values, labels = np.array([row.score for row in scores]), np.array(segments, dtype=object)
     if by == "segment" and len(set(segments)) < len(segments):
         raise _twice(scores[-1], prompt)
-    known = rf"template|{SYSTEM_PROMPT}|{INSTRUCTION}|{ANSWER_PREFIX}|shot\d+\w*"
-    around = [own for own in scores if own.segment not in prompt.segments]
-    strange = [own for own in around if not re.fullmatch(known, own.segment)]
+    expected = rf"template|{SYSTEM_PROMPT}|{INSTRUCTION}|{ANSWER_PREFIX}|shot\d+\w*"
+    around = [row for row in scores if row.segment not in prompt.segments]
+    strange = [row for row in around if not re.fullmatch(expected, row.segment)]
     if by == "segment" and strange and not prompt.segments.keys() <= set(segments):
-        told = unknown("segment", strange[0].segment, prompt.segments)
-        raise UserError(f"{strange[0].where}: {told}")
+        problem = unknown("segment", strange[0].segment, prompt.segments)
+        raise UserError(f"{strange[0].where}: {problem}")
     total = np.abs(values).sum()
-    for name in [own for own in prompt.segments if own in segments]:
+    for name in [segment for segment in prompt.segments if segment in segments]:
         inside = values[labels == name]
         yield {
             "segment": name,
@@ -224,21 +224,21 @@ def _segments(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[str]:
 def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
     """Each token's characters in the prompt's text; those around it are outside."""
     core = prompt.text.strip()
-    text, spans = scores[0].prompt, [(own.start, own.end) for own in scores]
+    text, spans = scores[0].prompt, [(score.start, score.end) for score in scores]
     if by == "token":
         text, spans = _joined(prompt, scores)
     elif core not in text:  # which is an id
         text = prompt.text
     read = 0
-    for own, (start, end) in zip(scores, spans, strict=True):
+    for score, (start, end) in zip(scores, spans, strict=True):
         if not 0 <= start <= end <= len(text):
             raise UserError(
-                f"{own.where}: the span from {start} to {end} is not within the {len(text):,} "
+                f"{score.where}: the span from {start} to {end} is not within the {len(text):,} "
                 f"characters of prompt {shortened(prompt.id, 60)}"
             )
         if start < end:
             if start < read - 1:  # several tokens may write one character
-                raise _twice(own, prompt)
+                raise _twice(score, prompt)
             read = end
     shift = text.rindex(core) - prompt.text.index(core)
     return [(start - shift, end - shift) for start, end in spans]
@@ -246,7 +246,7 @@ def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
 
 def _joined(prompt: Prompt, scores: Sequence[_Score]) -> tuple[str, list[Span]]:
     """The text of all tokens, which must hold the prompt's text once, and the span of each."""
-    core, written = prompt.text.strip(), [own.token for own in scores]
+    core, written = prompt.text.strip(), [score.token for score in scores]
     for tokens in (written, [token.translate(_MARKS) for token in written]):
         text = "".join(tokens)
         if text.count(core) > 1:
@@ -261,9 +261,9 @@ def _joined(prompt: Prompt, scores: Sequence[_Score]) -> tuple[str, list[Span]]:
     )
 
 
-def _twice(own: _Score, prompt: Prompt) -> UserError:
+def _twice(score: _Score, prompt: Prompt) -> UserError:
     return UserError(
-        f"{own.where}: prompt {shortened(prompt.id, 60)} has scores for the same text a second "
+        f"{score.where}: prompt {shortened(prompt.id, 60)} has scores for the same text a second "
         "time, or not in the order of the text; expected each once. Several targets need a column "
         "target, several models a column model, and several methods a file each"
     )

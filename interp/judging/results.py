@@ -54,9 +54,9 @@ class ModelResults:
 
 def segments_of(results: Sequence[ModelResults]) -> str:
     """The judged segments as a phrase, such as "premise 1, premise 2 and conclusion"."""
-    groups = dict.fromkeys(trials.segments for own in results for trials in own.trials)
+    groups = dict.fromkeys(trials.segments for result in results for trials in result.trials)
     listed = (", ".join(map(segment_label, group)) for group in groups)
-    return ", or ".join(" and ".join(own.rsplit(", ", 1)) for own in listed)
+    return ", or ".join(" and ".join(names.rsplit(", ", 1)) for names in listed)
 
 
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
     larger absolute Shapley value decides; NaN if these values differ by less than `LEAST_EFFECT`.
     There are no rows if no segments are compared.
     """
-    parts = [rows for own in trials for rows in _shares(own)]
+    parts = [rows for group in trials for rows in _shares(group)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     return table.assign(model=model)
 
@@ -83,22 +83,22 @@ def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
     decides = np.where(np.isnan(trials.planted), decides, trials.planted > 0.5)
     rows = pd.DataFrame({"prompt_id": trials.prompt_ids, CLUSTER: trials.clusters})
     shares = share(trials.sizes, *compared)
-    for contender, own in zip(trials.contenders, shares, strict=True):
+    for contender, its_shares in zip(trials.contenders, shares, strict=True):
         if contender.score != CONTROL:
-            columns = {"share": own, "exact_share": exact, "decides": decides}
+            columns = {"share": its_shares, "exact_share": exact, "decides": decides}
             yield rows.assign(**contender._asdict(), **columns)
 
 
 def read_results(folder: StudyFolder) -> list[ModelResults]:
     """Every model with effects and scores (UserError: nothing has been measured yet)."""
     folder.require(EFFECTS, SCORES)
-    found = [results for model in folder.record.models for results in _of_model(folder, model)]
-    if not found:
+    results = [result for model in folder.record.models for result in _of_model(folder, model)]
+    if not results:
         raise UserError(
             f"no prompt in {folder.folder} has effects and a score by every method; errors "
             f"are listed in {SCORES}/ and {EFFECTS}/"
         )
-    return found
+    return results
 
 
 def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
@@ -108,21 +108,21 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
         return
     given = given_scores(folder, model, tables)
     beside = {name: trials_of(_joined(tables, rows)) for name, rows in given.items()}
-    scored = {name: _count(own) * bool(len(given[name])) for name, own in beside.items()}
-    whole = [given[name] for name, count in scored.items() if count == everyone]
-    trials = trials_of(_joined(tables, *whole))
+    scored = {name: _count(groups) * bool(len(given[name])) for name, groups in beside.items()}
+    complete = [given[name] for name, count in scored.items() if count == everyone]
+    trials = trials_of(_joined(tables, *complete))
     judgements = judge(trials)
     metrics, checks = metric_table(judgements), check_table(judgements)
     differences = difference_table(judgements)
     verdicts = verdict_table(metrics, checks, differences)
     advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
-    (judgement,) = (own for own in judgements if own.metric.name == advising)
+    (judgement,) = (judged for judged in judgements if judged.metric.name == advising)
     with_effects = tables.coalition_values["prompt_id"].nunique()
     some = [name for name, count in scored.items() if 0 < count < everyone]
     parts = [_of_part(name, beside[name], checks) for name in some]
     partly, differences, verdicts = (
-        pd.concat(own, ignore_index=True)
-        for own in zip((metrics[:0], differences, verdicts), *parts, strict=True)
+        pd.concat(pieces, ignore_index=True)
+        for pieces in zip((metrics[:0], differences, verdicts), *parts, strict=True)
     )
     yield ModelResults(
         model=model,
@@ -148,7 +148,7 @@ def _with_random_weights(folder: StudyFolder, model: str) -> pd.DataFrame:
 
 
 def _count(trials: Sequence[Trials]) -> int:
-    return sum(len(own.prompt_ids) for own in trials)
+    return sum(len(group.prompt_ids) for group in trials)
 
 
 def _joined(tables: Tables, *scores: pd.DataFrame) -> Tables:
@@ -167,7 +167,7 @@ def _of_part(name: str, trials: Sequence[Trials], checks: pd.DataFrame) -> list[
     if len(verdicts) and not used[verdicts["metric"].iloc[0]]:
         verdicts["verdict"] = UNTESTED
     tables = metrics, differences, verdicts
-    return [own[own["method"] == name] if len(own) else own for own in tables]
+    return [table[table["method"] == name] if len(table) else table for table in tables]
 
 
 def given_scores(folder: StudyFolder, model: str, tables: Tables) -> dict[str, pd.DataFrame]:
@@ -176,22 +176,22 @@ def given_scores(folder: StudyFolder, model: str, tables: Tables) -> dict[str, p
         return {}
     run = folder.runs[GIVEN]
     rows = _of(run, "segment_scores", model, tables.prompts)
-    scores = {str(name): own for name, own in rows.groupby("method", sort=False)}
+    scores = {str(name): its_rows for name, its_rows in rows.groupby("method", sort=False)}
     files = run.record.run.parameters["files"]
     names = files if isinstance(files, dict) else {}
-    lacking = (own for own in names if not any(f"{one}:".startswith(f"{own}:") for one in scores))
-    return {**scores, **dict.fromkeys(lacking, rows[:0])}
+    empty = (name for name in names if not any(f"{key}:".startswith(f"{name}:") for key in scores))
+    return {**scores, **dict.fromkeys(empty, rows[:0])}
 
 
 def described(judgement: MetricValues, cluster: str, with_effects: int) -> str:
     """For how many of the prompts with effects a metric is defined, and why not for the others."""
-    known, scored = judgement.defined.sum(), len(judgement.defined)
+    defined, scored = judgement.defined.sum(), len(judgement.defined)
     clusters = len(set(compress(judgement.clusters, judgement.defined)))
-    lacking = {judgement.metric.needs: scored - known, "a score": with_effects - scored}
+    lacking = {judgement.metric.needs: scored - defined, "a score": with_effects - scored}
     reasons = ", ".join(f"{count} without {what}" for what, count in lacking.items() if count > 0)
-    of_all = f" of {with_effects}" if known < with_effects else ""
+    of_all = f" of {with_effects}" if defined < with_effects else ""
     others = f" ({reasons})" if reasons else ""
-    return f"{known}{of_all} prompts{others} from {clusters} clusters ({cluster})"
+    return f"{defined}{of_all} prompts{others} from {clusters} clusters ({cluster})"
 
 
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:

@@ -79,18 +79,18 @@ class Faithfulness(ReadsAnswers, Study):
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the checksums of files instead of their places."""
-        options = {name: own for name, own in self.as_json().items() if name != "scores"}
+        options = {name: value for name, value in self.as_json().items() if name != "scores"}
         files: dict[str, JsonValue] = {
             name: checksum(file.file.resolve()) for name, file in self._files()
         }
         return {**options, "scores": files} if files else options
 
     def _files(self) -> list[tuple[str, TextFile]]:
-        names = [own.name or own.file.stem for own in self.scores]
-        for name, own in zip(names, self.scores, strict=True):
-            if not own.file.is_file() or names.count(name) > 1:
+        names = [file.name or file.file.stem for file in self.scores]
+        for name, file in zip(names, self.scores, strict=True):
+            if not file.file.is_file() or names.count(name) > 1:
                 raise UserError(
-                    f"the scores {name} are in {shortened(str(own.file))}; expected a file for "
+                    f"the scores {name} are in {shortened(str(file.file))}; expected a file for "
                     "each name, and another name for each file"
                 )
         return list(zip(names, self.scores, strict=True))
@@ -120,10 +120,10 @@ class Faithfulness(ReadsAnswers, Study):
 
             rows = read_scores(dict(self._files()), prompts)
             stages.append(Stage(GIVEN, prompts, Given(files=self.identity()["scores"], rows=rows)))
-        own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
-        if self.reinitialized and own:
+        methods = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
+        if self.reinitialized and methods:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
-            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, **options)))
+            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=methods, **options)))
         return tuple(stages)
 
     def _donated(self, prompts: "PromptSet") -> "PromptSet":

@@ -34,8 +34,8 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     chance = np.random.default_rng(0)
     weights = chance.standard_exponential((DRAWS, sums.shape[1]))
     extra = np.outer(chance.gamma(ADDED, size=DRAWS), (masses**2).sum(1) / masses.sum(1))
-    drawn, whole = weights @ sums.T, weights @ masses.T + extra
-    low, high = drawn / whole, (drawn + extra) / whole
+    drawn, mass = weights @ sums.T, weights @ masses.T + extra
+    low, high = drawn / mass, (drawn + extra) / mass
     # Each draw's most extreme rank, over both ends and all methods.
     outermost = np.minimum(_ranks(low).min(1), _ranks(-high).min(1))
     place = int(np.quantile(outermost, 1 - LEVEL))
@@ -46,8 +46,8 @@ def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
 def _ranks(draws: Float[np.ndarray, "draws methods"]) -> Int[np.ndarray, "draws methods"]:
     """Number of other draws below or equal to each draw; ties are never extreme."""
     ranks = np.empty(draws.shape, dtype=int)
-    for method, own in enumerate(np.round(draws, 12).T):
-        _, group, sizes = np.unique(own, return_inverse=True, return_counts=True)
+    for method, column in enumerate(np.round(draws, 12).T):
+        _, group, sizes = np.unique(column, return_inverse=True, return_counts=True)
         ranks[:, method] = np.cumsum(sizes)[group] - 1
     return ranks
 
@@ -102,12 +102,12 @@ def compared(
     chance = np.random.default_rng(0)
     weights = chance.standard_exponential((DRAWS, differences.shape[-1]))
     added = chance.gamma(ADDED, size=DRAWS)
-    ahead = [_ahead(weights, added, *own, most) for own in zip(differences, masses, strict=True)]
-    others = (np.delete(_ranks(own), itself, axis=1) for itself, own in enumerate(ahead))
-    ranks = np.stack([own.min(1) for own in others])
-    below = np.array([(own <= ROUNDING).sum(0).min() for own in ahead])
+    ahead = [_ahead(weights, added, *pair, most) for pair in zip(differences, masses, strict=True)]
+    others = (np.delete(_ranks(draws), itself, axis=1) for itself, draws in enumerate(ahead))
+    ranks = np.stack([other.min(1) for other in others])
+    below = np.array([(draws <= ROUNDING).sum(0).min() for draws in ahead])
     place = int(np.quantile(ranks.min(0), 1 - LEVEL))
-    leads = np.stack([own[:, best] for own in ahead], 1), ahead[best]
+    leads = np.stack([draws[:, best] for draws in ahead], 1), ahead[best]
     low, high = (np.partition(ends, place, axis=0)[place] for ends in leads)
     alike = ~(np.abs(differences[best]) > ROUNDING).any(-1)
     ends = np.where(alike, np.nan, low), np.where(alike, np.nan, -high)
@@ -124,8 +124,8 @@ def _ahead(
     """Draws of the lower bounds on each method's lead over a given method."""
     total = np.maximum(masses.sum(1), ROUNDING)
     extra = np.outer(added, (masses**2).sum(1) / total)
-    whole = np.maximum(weights @ masses.T + extra, ROUNDING)
-    return np.asarray((weights @ differences.T - most * extra) / whole)
+    mass = np.maximum(weights @ masses.T + extra, ROUNDING)
+    return np.asarray((weights @ differences.T - most * extra) / mass)
 
 
 def _step_down(

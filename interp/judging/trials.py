@@ -131,24 +131,24 @@ def trials_of(tables: Tables) -> list[Trials]:
         return []
     values = tables.coalition_values
     values = values[values["donor_kind"] == "instance"]
-    found = (
+    groups = (
         _of_segments(tables, list(segments), rows, scores)
         for segments, rows in values.groupby(values["segments"].map(tuple), sort=False)
     )
-    return [trials for trials in found if trials is not None]
+    return [trials for trials in groups if trials is not None]
 
 
 def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]:
     """The scores of each contender that has any: one row per prompt, one column per segment."""
-    found: dict[Contender, pd.DataFrame] = {}
+    by_contender: dict[Contender, pd.DataFrame] = {}
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")
-        found[Contender(str(method), "sum")] = scores
-        known = declared(str(method))
-        if rows["tokens"].notna().all() if known is None else known.tokens:
+        by_contender[Contender(str(method), "sum")] = scores
+        registered = declared(str(method))
+        if rows["tokens"].notna().all() if registered is None else registered.tokens:
             tokens = rows.pivot(index="prompt_id", columns="segment", values="tokens")
-            found[Contender(str(method), "mean")] = scores / tokens.where(tokens > 0)
-    return found
+            by_contender[Contender(str(method), "mean")] = scores / tokens.where(tokens > 0)
+    return by_contender
 
 
 def _of_segments(
@@ -156,9 +156,9 @@ def _of_segments(
 ) -> Trials | None:
     """The prompts whose donors replace these segments; None if no prompt is complete."""
     ids = rows["prompt_id"].unique()
-    stacked = np.stack([own.reindex(ids, columns=names).to_numpy(float) for own in scores.values()])
-    whole = np.isfinite(stacked).all(axis=(0, 2))
-    kept = ids[whole].tolist()
+    cube = np.stack([wide.reindex(ids, columns=names).to_numpy(float) for wide in scores.values()])
+    complete = np.isfinite(cube).all(axis=(0, 2))
+    kept = ids[complete].tolist()
     if not kept:
         return None
     contenders = (*scores, *(Contender(name, CONTROL) for name in CONTROLS))
@@ -174,7 +174,7 @@ def _of_segments(
         prompt_ids=tuple(kept),
         contenders=contenders,
         has_sign=np.array([_has_sign(contender, scores) for contender in contenders]),
-        scores=stacked[:, whole],
+        scores=cube[:, complete],
         tokens=counts.loc[kept, names].to_numpy(float),
         places=starts.argsort(-1).argsort(-1) + 1.0,
         values=np.stack([values[id_] for id_ in kept]),
@@ -188,5 +188,5 @@ def _of_segments(
 def _has_sign(contender: Contender, scores: Mapping[Contender, pd.DataFrame]) -> bool:
     if contender.score == CONTROL:
         return contender.method in (ORACLE, REVERSED)
-    known = declared(contender.method)
-    return bool((scores[contender] < 0).any(axis=None)) if known is None else known.signed
+    registered = declared(contender.method)
+    return bool((scores[contender] < 0).any(axis=None)) if registered is None else registered.signed

@@ -59,9 +59,9 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
     They are rows of `metric_table` with their model and above: whether the contender is above
     chance on every model. One without a value on a model on which some method has one is omitted.
     """
-    known = metrics.dropna(subset=["value"]).reset_index(drop=True)
-    models = known.loc[known["score"] != CONTROL, "model"].unique()
-    table = known[known["model"].isin(models)]
+    defined = metrics.dropna(subset=["value"]).reset_index(drop=True)
+    models = defined.loc[defined["score"] != CONTROL, "model"].unique()
+    table = defined[defined["model"].isin(models)]
     contenders = table.assign(above=table["low"] > table["chance"]).groupby(_KEY, sort=False)
     table = table.assign(above=contenders["above"].transform("all"))
     everywhere = contenders["model"].transform("nunique") == len(models)

@@ -122,10 +122,10 @@ class Choice:
         """
         names = {form: option.name for option in self.options for form in option.forms}
         read = dict.fromkeys((text, marked_answer(text)))
-        found = {option_at_start(own, names) for own in read} - {None}
-        if not found and begin_alike(self.options):
-            found = {only_option_named(own, names) for own in read} - {None}
-        return _judged((len(found) == 1 and found.pop()) or Unanswered.UNPARSED, (self.gold,))
+        chosen = {option_at_start(part, names) for part in read} - {None}
+        if not chosen and begin_alike(self.options):
+            chosen = {only_option_named(part, names) for part in read} - {None}
+        return _judged((len(chosen) == 1 and chosen.pop()) or Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
         """The full content, for hashing."""
@@ -266,15 +266,15 @@ class Completion:
 Answer: TypeAlias = Choice | Label | FreeText | Completion
 
 
-def _judged(found: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
-    if isinstance(found, Unanswered):
-        return Judgement(found.value, "", correct=False)
-    return Judgement("answered", found, correct=found in correct)
+def _judged(answer: str | Unanswered, correct: tuple[str, ...]) -> Judgement:
+    if isinstance(answer, Unanswered):
+        return Judgement(answer.value, "", correct=False)
+    return Judgement("answered", answer, correct=answer in correct)
 
 
 def begin_alike(options: Iterable[AnswerOption]) -> bool:
     """Whether forms of two options begin with the same word."""
-    firsts = [{word for form in own.forms for word in form.split()[:1]} for own in options]
+    firsts = [{word for form in option.forms for word in form.split()[:1]} for option in options]
     return len(frozenset().union(*firsts)) < sum(map(len, firsts))
 
 
@@ -401,13 +401,13 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
 
 def longer_names(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The names that contain another, as whole words, by the name within them."""
-    words = {name: tuple(_normalized(name).casefold().split()) for name in names}
+    words_of = {name: tuple(_normalized(name).casefold().split()) for name in names}
     within: dict[tuple[str, ...], list[str]] = {}
-    for name, own in words.items():
-        for start, stop in combinations(range(len(own) + 1), 2):
-            if stop - start < len(own) <= _MOST_WORDS:
-                within.setdefault(own[start:stop], []).append(name)
-    return {name: tuple(dict.fromkeys(within.get(own, ()))) for name, own in words.items()}
+    for name, words in words_of.items():
+        for start, stop in combinations(range(len(words) + 1), 2):
+            if stop - start < len(words) <= _MOST_WORDS:
+                within.setdefault(words[start:stop], []).append(name)
+    return {name: tuple(dict.fromkeys(within.get(words, ()))) for name, words in words_of.items()}
 
 
 @lru_cache(maxsize=4096)
@@ -418,7 +418,7 @@ def _search(
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
     plain = map(_normalized, terms)
     groups = "|".join(
-        f"({re.escape(own) if own.isupper() else f'(?i:{re.escape(own)})'})" for own in plain
+        f"({re.escape(term) if term.isupper() else f'(?i:{re.escape(term)})'})" for term in plain
     )
     return re.compile(rf"(?<!\S)(?:{groups})s?(?!\S)"), terms
 

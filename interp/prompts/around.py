@@ -97,8 +97,8 @@ class _Around:
                 )
             begun = prefix + gap(prefix)
             shown = (
-                Demonstration(self._instructed(one).text, begun + _correct(one), one.id)
-                for one in self.draw.of(prompt)
+                Demonstration(self._instructed(shot).text, begun + _correct(shot), shot.id)
+                for shot in self.draw.of(prompt)
             )
             messages = replace(messages, demonstrations=tuple(shown))
         return replace(self._instructed(prompt), messages=messages)
@@ -111,12 +111,12 @@ class _Around:
                 f"prompt {shortened(prompt.id, 60)!r} has an instruction of its own (a segment "
                 f"{INSTRUCTION}); omit the one for all prompts"
             )
-        own = {INSTRUCTION: (0, len(self.instruction))}
+        instruction = {INSTRUCTION: (0, len(self.instruction))}
         shift = len(self.instruction) + 1
         return replace(
             prompt,
             text=f"{self.instruction}\n{prompt.text}",
-            segments=own | _shifted(prompt.segments, shift),
+            segments=instruction | _shifted(prompt.segments, shift),
             roles=_shifted(prompt.roles, shift),
         )
 
@@ -129,7 +129,7 @@ def _correct(prompt: Prompt) -> str:
     """The correct answer in the form in which a model is to write it."""
     answer = prompt.answer
     if isinstance(answer, Choice):
-        return next(own.forms[0] for own in answer.options if own.name == answer.gold)
+        return next(option.forms[0] for option in answer.options if option.name == answer.gold)
     if isinstance(answer, Label) or not answer.judge(answer.gold).correct:
         raise UserError(
             f"the correct answer to prompt {shortened(prompt.id, 60)!r}, "

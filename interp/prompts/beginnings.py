@@ -83,10 +83,10 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     text = _visible(text)
     options = {_spaced(form): name for form, name in names.items()}
     begins, joined = _patterns(tuple(options))
-    found = begins.match(text)
-    if found is None:
+    beginning = begins.match(text)
+    if beginning is None:
         return None
-    form, rest = _spaced(found["form"]), _after(found, text[found.end() :])
+    form, rest = _spaced(beginning["form"]), _after(beginning, text[beginning.end() :])
     if _goes_on(form, rest):
         return None
     behind = rest.lstrip(_CLOSING)
@@ -122,13 +122,13 @@ def only_option_named(text: str, names: Mapping[str, str]) -> str | None:
     text = _visible(text)
     forms = {_spaced(form): name for form, name in names.items()}
     named = re.compile(rf"(?<!\w)(?<!\w[{_HYPHEN}'’])(?:{_any_of(forms)})(?!\w)")
-    found = [(_spaced(one[0]), text[one.end() :]) for one in named.finditer(text)]
-    if len({forms[form] for form, _ in found}) != 1 or _CHANGED.search(named.sub(" ", text)):
+    mentions = [(_spaced(match[0]), text[match.end() :]) for match in named.finditer(text)]
+    if len({forms[form] for form, _ in mentions}) != 1 or _CHANGED.search(named.sub(" ", text)):
         return None
-    for form, rest in found:
+    for form, rest in mentions:
         if _goes_on(form, rest) or _is_changed(form, rest.lstrip(_CLOSING)):
             return None
-    return forms[found[0][0]]
+    return forms[mentions[0][0]]
 
 
 def _any_of(forms: Iterable[str]) -> str:
@@ -156,10 +156,10 @@ def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     return re.compile(form), re.compile(f"{joined}{form}{apart}")
 
 
-def _after(found: re.Match[str], rest: str) -> str:
+def _after(beginning: re.Match[str], rest: str) -> str:
     """The text behind a form, without marks that belong to the form itself, as in "$5$"."""
     rest = rest.removeprefix("\u20e3")  # a digit in a box
-    opened = found[0].removesuffix(found["form"])
+    opened = beginning[0].removesuffix(beginning["form"])
     return rest.lstrip(_CLOSING) if rest[:1] in tuple("$_") and rest[0] in opened else rest
 
 

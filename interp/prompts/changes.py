@@ -93,15 +93,15 @@ def swapped_options(prompt: Prompt) -> Iterator[Change]:
     forms = {form: option.name for option in prompt.answer.options for form in option.forms}
     count = len(prompt.answer.options)
     longest = sorted(forms, key=len, reverse=True)
-    one = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"
-    listed = re.compile(rf"{one}(?:{_BETWEEN}{one}){{{count - 1}}}")
+    any_form = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"
+    listed = re.compile(rf"{any_form}(?:{_BETWEEN}{any_form}){{{count - 1}}}")
 
     def reverse(match: re.Match[str]) -> str:
-        found = re.findall(one, match[0])
-        if len({forms[form] for form in found}) < count:
+        named = re.findall(any_form, match[0])
+        if len({forms[form] for form in named}) < count:
             return match[0]
-        order = iter(reversed(found))
-        return re.sub(one, lambda _: next(order), match[0])
+        order = iter(reversed(named))
+        return re.sub(any_form, lambda _: next(order), match[0])
 
     of_lists = partial(listed.sub, reverse)
     if count > 1 and (text := of_lists(prompt.text)) != prompt.text:
@@ -130,6 +130,6 @@ def _cut(lead: str, text: str) -> str:
 def _bare(prompt: Prompt, text: str, of_shots: Callable[[str], str] = str) -> Prompt:
     """The prompt with another text, and with the questions of its demonstrations changed."""
     messages = prompt.messages
-    shown = tuple(replace(own, question=of_shots(own.question)) for own in messages.demonstrations)
-    messages = replace(messages, demonstrations=shown)
+    new = tuple(replace(shot, question=of_shots(shot.question)) for shot in messages.demonstrations)
+    messages = replace(messages, demonstrations=new)
     return replace(prompt, text=text, segments={}, roles={}, donors=(), messages=messages)

@@ -98,27 +98,27 @@ def read_json(text: str) -> Any:
             surrogate, or it is nested too deeply.
     """
     try:
-        found = _DECODER.decode(text)
+        value = _DECODER.decode(text)
         if "\\ud" in text.lower():  # only an escape can write half of a character
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         raise ValueError(f"it holds {half}, which is half of a character; correct it") from None
-    return found
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object; of a key with two values, Python would keep the last."""
-    found = dict(pairs)
-    for name, value in pairs if len(found) < len(pairs) else ():
-        if repr(value) != repr(found[name]):
+    fields = dict(pairs)
+    for name, value in pairs if len(fields) < len(pairs) else ():
+        if repr(value) != repr(fields[name]):
             raise ValueError(
                 f"{_quoted(name)} is given twice in one object, as {_quoted(value)} and "
-                f"{_quoted(found[name])}; remove one"
+                f"{_quoted(fields[name])}; remove one"
             )
-    return found
+    return fields
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object)
@@ -135,8 +135,8 @@ def check_writable(file: Path) -> None:
     if file.suffix not in _WRITERS:
         raise UserError(f"cannot write {file}: expected a name that ends in {', '.join(_WRITERS)}")
     with writing(file):
-        found = file.parent.is_dir()
-    if not found:
+        exists = file.parent.is_dir()
+    if not exists:
         raise UserError(f"cannot write {file}: the folder {file.parent} does not exist; create it")
 
 
@@ -218,7 +218,7 @@ def check_cell(name: str, value: object) -> None:
     """Raise a UserError for a list, a date or another value but text, number, boolean and None."""
     if not isinstance(value, str | int | float | None):
         joined = ""
-        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
             joined = f", such as {_quoted('|'.join(value))}"
         raise UserError(
             f"{name} is {_quoted(value)}, {kind_of(value)}; expected text, a number, true or "
@@ -271,21 +271,21 @@ def _records(records: Sequence[tuple[str, Any]], columns: Columns) -> Iterator[t
         if not isinstance(record, dict):
             raise ValueError(f"{place} is {_quoted(record)}; expected an object of columns")
     names = dict.fromkeys(name for _, cells in records for name in cells)
-    found = columns.of(list(names)) if records else []
+    chosen = columns.of(list(names)) if records else []
     for place, cells in records:
-        yield place, {column: cells.get(column) for column in found}
+        yield place, {column: cells.get(column) for column in chosen}
 
 
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
     """The rows of an object of columns; a column is a list, or an object with one key per row."""
     rows: dict[object, dict[str, object]] = {}
-    found = columns.of(list(data))
-    if data and not found:
+    chosen = columns.of(list(data))
+    if data and not chosen:
         raise ValueError(
             f"none of its keys {shortened(', '.join(data), 100)} is a known column; expected a "
             "list of objects, one per row, or an object of columns"
         )
-    for column in found:
+    for column in chosen:
         cells = data[column]
         cells = dict(enumerate(cells)) if isinstance(cells, list) else cells
         if not isinstance(cells, dict):
@@ -323,8 +323,8 @@ def as_written(column: list[Any], kind: object) -> list[Any]:
 
     few = (np.float16, np.float32)
     made: Any = kind.type if isinstance(kind, np.dtype) and kind.type in few else None
-    found = (made(one) if made and isinstance(one, float) else one for one in column)
-    return [float(str(one)) if isinstance(one, few) else one for one in found]
+    narrow = (made(cell) if made and isinstance(cell, float) else cell for cell in column)
+    return [float(str(cell)) if isinstance(cell, few) else cell for cell in narrow]
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {

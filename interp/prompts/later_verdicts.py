@@ -134,15 +134,15 @@ def is_taken_back(option: str, behind: str, options: Mapping[str, str]) -> bool:
         return False
     verdicts, cases = _patterns(tuple(options.items()))
     named = {form.casefold(): name for form, name in options.items()} | dict(options)
-    for found in [*verdicts.finditer(behind), *cases.finditer(behind)]:
-        form = " ".join(found["form"].split())
+    for match in [*verdicts.finditer(behind), *cases.finditer(behind)]:
+        form = " ".join(match["form"].split())
         other = named.get(form, named.get(form.casefold(), option))
-        after = behind[found.end() :]
-        ends = _CASE if found.re is cases else _ending(form, introduced=bool(found["introduced"]))
+        after = behind[match.end() :]
+        ends = _CASE if match.re is cases else _ending(form, introduced=bool(match["introduced"]))
         if other == option or not (ends.match(after) or _CLAIMED.match(after)):
             continue
-        concluded = found.re is verdicts and found["concluded"] is not None
-        if not (concluded and _SUPPOSED.search(behind, max(0, found.start() - 300), found.start())):
+        concluded = match.re is verdicts and match["concluded"] is not None
+        if not (concluded and _SUPPOSED.search(behind, max(0, match.start() - 300), match.start())):
             return True
     return False
 

@@ -89,11 +89,11 @@ def begins_thought(text: str) -> bool:
 
 def end_of(begin: str) -> str:
     """The mark that ends what another begins; empty for the name of a channel."""
-    if known := _ENDS.get(begin.lower()):
-        return known
+    if end := _ENDS.get(begin.lower()):
+        return end
     if "channel" in begin.lower():
         return ""
-    turned = _START.sub(lambda found: "END" if found[0].isupper() else "end", begin)
+    turned = _START.sub(lambda match: "END" if match[0].isupper() else "end", begin)
     return turned if turned != begin else f"{begin[0]}/{begin[1:]}"
 
 
@@ -108,8 +108,8 @@ def answer_start(text: str) -> int | None:
     first = MARK.match(text)
     begun = first is not None and not ends_thought(first[0])
     ends = [mark for mark in MARK.finditer(text) if ends_thought(mark[0])]
-    own = end_of(first[0]).lower() if first and begun else ""
-    end = next((mark for mark in ends if mark[0].lower() == own), ends[0] if ends else None)
+    expected = end_of(first[0]).lower() if first and begun else ""
+    end = next((mark for mark in ends if mark[0].lower() == expected), ends[0] if ends else None)
     if end is not None:
         return end.end()
     return None if begun or _WORDS.match(text) else 0
@@ -132,12 +132,12 @@ def marked_answer(text: str) -> str:
     """
     for marks in (_TAGGED, _TAGGED, _BOXED):  # such as a box within an answer
         # Without typeface, twice, and white space around it.
-        found = {
+        answers = {
             _TYPEFACE.sub(r"\1", _TYPEFACE.sub(r"\1", mark["answer"])).strip()
             for mark in marks.finditer(text)
         }
-        if len(found) == 1:
-            text = found.pop()
+        if len(answers) == 1:
+            text = answers.pop()
     return text
 
 
@@ -164,9 +164,9 @@ def _pairs(text: str) -> Iterator[str]:
     begun: dict[str, str] = {}
     for mark in _PAIRED.finditer(text):
         word = mark["word"].lower()
-        own = "【〔" if mark[0][0] in "【〔" and not mark["end"] else word
-        if (mark["end"] or own != word) and own in begun and mark.end() < len(text):
-            yield begun[own]
+        kind = "【〔" if mark[0][0] in "【〔" and not mark["end"] else word
+        if (mark["end"] or kind != word) and kind in begun and mark.end() < len(text):
+            yield begun[kind]
         elif not mark["end"] and not _PLAIN.fullmatch(word):
             begun.setdefault(word, mark[0])
-            begun.setdefault(own, mark[0])
+            begun.setdefault(kind, mark[0])

@@ -68,11 +68,11 @@ def _counterpart(prompt: Prompt, segments: Iterable[str]) -> Donor:
 def _narrowed(prompt: Prompt, segments: Sequence[str] | None) -> Prompt:
     if segments is None or not prompt.donors:
         return prompt
-    known = prompt.donors[0].segments
-    if absent := [name for name in segments if name not in known]:
+    replaceable = prompt.donors[0].segments
+    if absent := [name for name in segments if name not in replaceable]:
         raise UserError(
             f"the donors of prompt {prompt.id} have no segment {absent[0]!r}; they have "
-            f"{', '.join(known)}"
+            f"{', '.join(replaceable)}"
         )
     donors = []
     for donor in prompt.donors:
@@ -125,7 +125,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         for name, (start, stop) in prompt.roles.items()
         if not any(a < stop and start < b for a, b in replaced)
     }
-    given = {
+    donor_roles = {
         name: donor.roles[name]
         for name, span in prompt.segments.items()
         if span in texts and name in donor.roles
@@ -134,7 +134,7 @@ def mixed(prompt: Prompt, donor: Donor, *, kept: Collection[str] = ()) -> Prompt
         prompt,
         text="".join([*pieces, prompt.text[end:]]),
         segments=segments,
-        roles={**_moved(kept_roles, longer), **placed(segments, given)},
+        roles={**_moved(kept_roles, longer), **placed(segments, donor_roles)},
         donors=(),
         thought=prompt.thought and prompt.thought.exchanged(others),
     )

@@ -107,16 +107,16 @@ class Messages:
     def record(self) -> dict[str, object]:
         """The messages that there are, as the prompts table gives them."""
         shown = [
-            {"question": one.question, "answer": one.answer}
-            | ({"prompt_id": one.source} if one.source else {})
-            for one in self.demonstrations
+            {"question": shot.question, "answer": shot.answer}
+            | ({"prompt_id": shot.source} if shot.source else {})
+            for shot in self.demonstrations
         ]
-        given = {
+        messages = {
             SYSTEM_PROMPT: self.system,
             "demonstrations": shown,
             ANSWER_PREFIX: self.answer_prefix,
         }
-        return {name: what for name, what in given.items() if what}
+        return {name: what for name, what in messages.items() if what}
 
     def segments(self, turns: Sequence[Span]) -> dict[str, Span]:
         """The span of each segment before the prompt: system_prompt, shot1, shot2 ...
@@ -128,8 +128,8 @@ class Messages:
         shown = list(turns[len(turns) - 2 * len(self.demonstrations) :])
         system = turns[: len(turns) - len(shown)]
         both = zip(shown[::2], shown[1::2], strict=True)
-        found = {f"shot{n}": (asked[0], said[1]) for n, (asked, said) in enumerate(both, start=1)}
-        return {SYSTEM_PROMPT: system[0], **found} if system else found
+        shots = {f"shot{n}": (asked[0], said[1]) for n, (asked, said) in enumerate(both, start=1)}
+        return {SYSTEM_PROMPT: system[0], **shots} if system else shots
 
 
 ALONE = Messages()
@@ -197,8 +197,8 @@ class Prompt:
             "segments": ", ".join(self.segments),
             "donors": str(len(self.donors) or ""),
         }
-        given = "".join(f"; {name}: {shortened(what, 80)}" for name, what in about.items() if what)
-        return f"Prompt({shortened(self.id, 60)!r}, {shortened(self.text)!r}{given})"
+        shown = "".join(f"; {name}: {shortened(what, 80)}" for name, what in about.items() if what)
+        return f"Prompt({shortened(self.id, 60)!r}, {shortened(self.text)!r}{shown})"
 
     def _check_prefix(self, prefix: str) -> None:
         """Reject a prefix that would repeat the end of the text."""
@@ -228,8 +228,8 @@ class Prompt:
         if self.thought is not None and name in sentences:
             return self.thought.sentence(name)
         if name not in self.segments:
-            known = ", ".join([*self.segments, *sentences])
-            raise UserError(f"prompt {self.id} has no segment {name!r}; it has {known}")
+            names = ", ".join([*self.segments, *sentences])
+            raise UserError(f"prompt {self.id} has no segment {name!r}; it has {names}")
         return self.text[slice(*self.segments[name])]
 
 

@@ -107,8 +107,8 @@ class PromptSet(Sequence[Prompt]):
 
     def __repr__(self) -> str:
         about = {"sides": ", ".join(self.sides), **self.description}
-        given = "".join(f"; {name}: {shortened(value, 80)}" for name, value in about.items())
-        return f"PromptSet({counted(len(self), 'prompt')} of {self.system}{given})"
+        shown = "".join(f"; {name}: {shortened(value, 80)}" for name, value in about.items())
+        return f"PromptSet({counted(len(self), 'prompt')} of {self.system}{shown})"
 
     @overload
     def __getitem__(self, index: int) -> Prompt: ...
@@ -142,14 +142,14 @@ class PromptSet(Sequence[Prompt]):
 
         Donors and demonstrations are those of the whole set, and weights those of the sample.
         """
-        found = {number: own for number, own in zip(self.numbers, self, strict=True) if keep(own)}
-        left = {own.side for own in found.values()}
+        kept = {n: prompt for n, prompt in zip(self.numbers, self, strict=True) if keep(prompt)}
+        left = {prompt.side for prompt in kept.values()}
         drawn = {name: value for name, value in self.description.items() if name != "spread_seed"}
         return replace(
             self,
-            numbers=list(found),
+            numbers=list(kept),
             sides=tuple(side for side in self.sides if side in left),
-            description={**drawn, "filtered": f"{len(found):,} of {counted(len(self), 'prompt')}"},
+            description={**drawn, "filtered": f"{len(kept):,} of {counted(len(self), 'prompt')}"},
             whole_groups=False,
             drawn_from=self.drawn_from or self.numbers,
         )
@@ -188,11 +188,11 @@ class PromptSet(Sequence[Prompt]):
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
             sides[prompt.pair_id].append(prompt.side)
-        for pair_id, found in sides.items():
-            missing = set(self.sides) - set(found) if self.whole_groups else set()
-            if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):
+        for pair_id, present in sides.items():
+            missing = set(self.sides) - set(present) if self.whole_groups else set()
+            if missing or len(set(present)) < len(present) or not set(present) <= set(self.sides):
                 raise UserError(
-                    f"pair {pair_id!r} has the sides {', '.join(found)}; expected "
+                    f"pair {pair_id!r} has the sides {', '.join(present)}; expected "
                     f"{'' if self.whole_groups else 'at most '}one {' and one '.join(self.sides)}"
                 )
 
@@ -260,13 +260,13 @@ class PromptSet(Sequence[Prompt]):
     def clusters_drawn(self, factor: str) -> tuple[int, Iterator[int]]:
         """How many values of a factor there are to draw, and the first 1, 2, 3 ... pairs have."""
         whole = replace(self, numbers=self.drawn_from or self.numbers)
-        values = [own.factors.get(factor, own.pair_id) for own in whole.outlines()]
+        values = [outline.factors.get(factor, outline.pair_id) for outline in whole.outlines()]
 
         def growing() -> Iterator[int]:
-            found = set[str]()
+            drawn = set[str]()
             for group in whole._design.order(int(self.description["spread_seed"])):
-                found.update(values[place] for place in whole._design.groups[group])
-                yield len(found)
+                drawn.update(values[place] for place in whole._design.groups[group])
+                yield len(drawn)
 
         return len(set(values)), growing()
 
@@ -371,12 +371,12 @@ def on_sides(prompts: Prompts, sides: Sequence[str]) -> Prompts:
     Raises:
         UserError: no prompt belongs to one of the sides.
     """
-    known = [prompt.side for prompt in prompts]
+    all_sides = [prompt.side for prompt in prompts]
     for side in sides:
-        if side not in known:
-            listed = ", ".join(dict.fromkeys(known))
+        if side not in all_sides:
+            listed = ", ".join(dict.fromkeys(all_sides))
             raise UserError(f"no prompt belongs to the side {side!r}; the sides are {listed}")
-    kept = [place for place, side in enumerate(known) if side in sides]
+    kept = [place for place, side in enumerate(all_sides) if side in sides]
     return at_places(prompts, kept, sides=tuple(sides))
 
 
@@ -400,18 +400,18 @@ def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
         units[text].add(prompt.factors.get(unit or "", prompt.pair_id))
         pairs[text].add(prompt.pair_id)
     notes: list[str] = []
-    if apart := sum(len(own) > 1 for own in units.values()):
+    if apart := sum(len(its_units) > 1 for its_units in units.values()):
         notes.append(
             f"{counted(apart, 'text')} of prompts occur in several units of tests "
             f"({unit or 'pair_id'}), which count as independent"
         )
-    if together := sum(len(own) > 1 == len(units[text]) for text, own in pairs.items()):
+    if together := sum(len(its_pairs) > 1 == len(units[text]) for text, its_pairs in pairs.items()):
         notes.append(
             f"{counted(together, 'text')} of prompts occur in several pairs, which count as one "
             "pair in tests and intervals"
         )
     # Facts form no pairs.
-    paired = (own.pair_id for own in prompts if not isinstance(own.answer, Completion))
+    paired = (prompt.pair_id for prompt in prompts if not isinstance(prompt.answer, Completion))
     return "; ".join(filter(None, [*notes, note_alone(paired)]))
 
 

@@ -71,16 +71,16 @@ def check_unique(counts: Mapping[str, int]) -> None:
         )
 
 
-def _why_lacking(found: Sequence[str], missing: Iterable[str]) -> str:
+def _why_lacking(names: Sequence[str], missing: Iterable[str]) -> str:
     """A hint about why columns are missing, if the existing names suggest one."""
     wanted = set(missing)
-    if len(found) == 1 and "|" in found[0]:
+    if len(names) == 1 and "|" in names[0]:
         return ". Its cells seem to be separated by another character; expected commas"
-    if wanted <= {name.strip() for name in found}:
+    if wanted <= {name.strip() for name in names}:
         return ". Some names have spaces around them; remove the spaces"
-    if wanted <= {name.lower() for name in found}:
+    if wanted <= {name.lower() for name in names}:
         return ". Write the names in lower case"
-    for name in found:
+    for name in names:
         if alike := lookalike(name, wanted):
             return f". Rename {shortened(name, 60)!r}: {alike}"
     return ""
@@ -93,11 +93,11 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         above, start, first = 0, 0, stream.readline()
         while first and not first.strip("\ufeff\r\n "):
             above, start, first = above + 1, stream.tell(), stream.readline()
-        told = _SEPARATOR_LINE.match(first)
+        declared = _SEPARATOR_LINE.match(first)
         plain = "" if columns.unnamed else re.sub('"[^"]*"', "", first[: 2**20])
         # The character that separates most names; the usual one if no other separates more.
-        mark = told[1] if told else max((usual, *_SEPARATORS), key=plain.count)
-        if told:
+        mark = declared[1] if declared else max((usual, *_SEPARATORS), key=plain.count)
+        if declared:
             above += 1
         else:
             stream.seek(start)
@@ -145,18 +145,18 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
-            visible = [one for one in book.worksheets if one.sheet_state == "visible"]
-            found = {one.title: top for one in visible if (top := _header_of(one))}
-            if len(found) != 1:
+            visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+            tops = {sheet.title: top for sheet in visible if (top := _header_of(sheet))}
+            if len(tops) != 1:
                 raise ValueError(
-                    f"{counted(len(found), 'sheet')} have cells"
-                    f"{': ' * bool(found)}{', '.join(found)}; expected exactly one: save the one "
+                    f"{counted(len(tops), 'sheet')} have cells"
+                    f"{': ' * bool(tops)}{', '.join(tops)}; expected exactly one: save the one "
                     "to read as CSV (UTF-8), or hide the others"
                 )
-            ((title, (above, header)),) = found.items()
+            ((title, (above, header)),) = tops.items()
             part = parts[book[title]._worksheet_path]
             state = file, file.stat().st_mtime_ns
-            hidden = tuple(one.title for one in book.worksheets if one not in visible)
+            hidden = tuple(sheet.title for sheet in book.worksheets if sheet not in visible)
             _tell(state, "hidden sheet", "not read", hidden)
             but_read = "hidden in Excel, but read like the others"
             _tell(state, "row", but_read, tuple(str(row) for row in part.hidden if row > above))
@@ -172,7 +172,7 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     """The number of the first row that has text, and its cells; None if there is no such row."""
     sheet.reset_dimensions()  # a file can state any
     rows = islice(sheet.iter_rows(values_only=True), 100)
-    return next(((n, own) for n, cells in enumerate(rows, 1) if (own := _trimmed(cells))), None)
+    return next(((n, row) for n, cells in enumerate(rows, 1) if (row := _trimmed(cells))), None)
 
 
 @lru_cache(maxsize=64)
@@ -223,11 +223,11 @@ def _under_header(
         hint = "; the first line must name each column that has text"
     read = columns.of(names)
     for place, cells in lines:
-        if not (own := _trimmed(cells)):
+        if not (filled := _trimmed(cells)):
             continue
-        more = len(own) > len(names)
+        more = len(filled) > len(names)
         if more or len(cells) < len(names):
-            count = counted(len(own if more else cells), "cell")
+            count = counted(len(filled if more else cells), "cell")
             raise ValueError(f"{place} has {count}; expected {len(names)}{hint * more}")
         row = dict(zip(names, cells, strict=False))
         for column in read:
@@ -305,16 +305,16 @@ class _Part:
 
 
 def _parts_of(archive: ZipFile) -> dict[str, _Part]:
-    found: dict[str, _Part] = {}
+    parts: dict[str, _Part] = {}
     for name in archive.namelist():
         with archive.open(name) as stream:
             if b"<" not in stream.read(4):
                 continue
             stream.seek(0)
-            found[name], parser = _Part(), expat.ParserCreate(namespace_separator=" ")
+            parts[name], parser = _Part(), expat.ParserCreate(namespace_separator=" ")
             parser.buffer_text = True
-            parser.StartElementHandler = found[name].start
-            parser.CharacterDataHandler = found[name].text
-            parser.EndElementHandler = found[name].end
+            parser.StartElementHandler = parts[name].start
+            parser.CharacterDataHandler = parts[name].text
+            parser.EndElementHandler = parts[name].end
             parser.ParseFile(stream)
-    return found
+    return parts

@@ -64,7 +64,7 @@ class Draw:
         bags_left = sorted(left, key=lambda _: rng.random())
         shuffled = [sorted(bag, key=lambda _: rng.random()) for bag in bags_left]
         places = balanced(
-            [[(one.side, one.answer.gold) for one in bag] for bag in shuffled], self._shots
+            [[(shot.side, shot.answer.gold) for shot in bag] for bag in shuffled], self._shots
         )
         chosen = [shuffled[bag][member] for bag, member in places]
         return tuple(sorted(chosen, key=lambda _: rng.random()))
@@ -99,14 +99,14 @@ class Draw:
 
     @cached_property
     def _index(self) -> dict[str, dict[object, dict[str, list[int]]]]:
-        found: dict[str, dict[object, dict[str, list[int]]]] = {}
+        by_phrasing: dict[str, dict[object, dict[str, list[int]]]] = {}
         for number, outline in zip(self._pool.numbers, self._pool.outlines(), strict=True):
-            clusters = found.setdefault(outline.factors.get(PHRASING, ""), {})
+            clusters = by_phrasing.setdefault(outline.factors.get(PHRASING, ""), {})
             unit = tuple(outline.factors[name] for name in self._pool.unit)
-            own = outline.factors.get(self._cluster or "") or unit or outline.pair_id
-            pairs = clusters.setdefault(own, {})
+            cluster = outline.factors.get(self._cluster or "") or unit or outline.pair_id
+            pairs = clusters.setdefault(cluster, {})
             pairs.setdefault(outline.pair_id, []).append(number)
-        return found
+        return by_phrasing
 
 
 def balanced(bags: Sequence[Sequence[Cell]], number: int) -> list[tuple[int, int]]:
@@ -132,9 +132,9 @@ def balanced(bags: Sequence[Sequence[Cell]], number: int) -> list[tuple[int, int
 
     def cheapest() -> tuple[tuple[int, int], int, int, Cell]:
         free = (
-            (cost(cell), bag, own[bag], cell)
-            for cell, own in holders.items()
-            if (bag := next((bag for bag in own if bag not in chosen), None)) is not None
+            (cost(cell), bag, places[bag], cell)
+            for cell, places in holders.items()
+            if (bag := next((bag for bag in places if bag not in chosen), None)) is not None
         )
         return min(free)
 

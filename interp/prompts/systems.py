@@ -128,11 +128,11 @@ def find_system(name: str) -> System:
     Raises:
         UserError: no such system is installed, or the system cannot be loaded or is not a `System`.
     """
-    found = load_plugin(SYSTEMS, "system", name)
-    if not isinstance(found, System):
+    system = load_plugin(SYSTEMS, "system", name)
+    if not isinstance(system, System):
         expected = f"an instance of {System.__module__}.{System.__qualname__}"
-        raise misfit(plugins(SYSTEMS)[name], found, expected)
-    return found
+        raise misfit(plugins(SYSTEMS)[name], system, expected)
+    return system
 
 
 def installed_system(name: str) -> System | None:
@@ -148,15 +148,15 @@ def base_system(variant: str) -> System | None:
 
 def dependence_factor(system: str) -> str | None:
     """The factor that is the unit of tests: the system's `cluster` or, without one, its `unit`."""
-    found = installed_system(system)
-    return None if found is None else found.cluster or found.unit
+    installed = installed_system(system)
+    return None if installed is None else installed.cluster or installed.unit
 
 
 def tell_counting(prompts: Sequence[Prompt]) -> None:
     """Say how the user's own prompts count: texts that occur several times, and lone prompts."""
-    found = PromptSet.of(prompts)
-    own = found.system == OWN_PAIRS or installed_system(found.system) is None
-    if own and (note := counting_notes(found, dependence_factor(found.system))):
+    prompt_set = PromptSet.of(prompts)
+    by_user = prompt_set.system == OWN_PAIRS or installed_system(prompt_set.system) is None
+    if by_user and (note := counting_notes(prompt_set, dependence_factor(prompt_set.system))):
         echo(note)
 
 

@@ -54,14 +54,14 @@ class Thought:
     @cached_property
     def segments(self) -> Mapping[str, Span]:
         """The nonblank sentences as spans of `written`: thought1, thought2 ..."""
-        found: dict[str, Span] = {}
+        spans: dict[str, Span] = {}
         start = len(self.before)
         for number, sentence in enumerate(self.sentences, 1):
             if sentence.strip():
                 blank = len(sentence) - len(sentence.lstrip())
-                found[f"{PART}{number}"] = (start + blank, start + len(sentence.rstrip()))
+                spans[f"{PART}{number}"] = (start + blank, start + len(sentence.rstrip()))
             start += len(sentence)
-        return found
+        return spans
 
     @property
     def roles(self) -> Mapping[str, Span]:
@@ -84,7 +84,7 @@ class Thought:
                 return sentence
             return text and text + sentence[len(sentence.rstrip()) :]
 
-        return self.holding([kept(*own) for own in enumerate(self.sentences, 1)])
+        return self.holding([kept(*numbered) for numbered in enumerate(self.sentences, 1)])
 
     def holding(self, sentences: Sequence[str]) -> "Thought":
         """The thought with other sentences, such as only its first few, between its marks."""
@@ -107,13 +107,13 @@ def split_sentences(text: str) -> tuple[str, ...]:
     does not end a sentence after a single letter, an abbreviation or the number of a list item, or
     directly after a word if the next word begins with a lowercase letter.
     """
-    found, start = [], 0
+    sentences, start = [], 0
     for edge in _EDGE.finditer(text):
         before = text[max(start, edge.start() - _NEAR) : edge.start()]
         following = text[edge.end() : edge.end() + 1]
         attached = edge["mark"] == "." and "\n" not in edge[0] and before[-1:].strip()
         if not before.strip() or (attached and (following.islower() or _SHORT.search(before))):
             continue
-        found.append(text[start : edge.end()])
+        sentences.append(text[start : edge.end()])
         start = edge.end()
-    return (*found, text[start:]) if text[start:] else tuple(found)
+    return (*sentences, text[start:]) if text[start:] else tuple(sentences)

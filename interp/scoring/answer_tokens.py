@@ -69,8 +69,8 @@ class AnswerTokens:
 
     def begun(self, tokens: tuple[int, ...]) -> int:
         """The longest way that a text begins with or, if there is none, the text's first token."""
-        own = {way.tokens: -1 - place for place, way in enumerate(self.ways)}
-        begun = (own.get(tokens[:length]) for length in range(len(tokens), 0, -1))
+        columns = {way.tokens: -1 - place for place, way in enumerate(self.ways)}
+        begun = (columns.get(tokens[:length]) for length in range(len(tokens), 0, -1))
         return next((column for column in begun if column is not None), tokens[0])
 
     def option(self, token: int) -> str:
@@ -79,9 +79,9 @@ class AnswerTokens:
 
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
         """The tokens of two options."""
-        own, other = self.of[positive], self.of[negative]
-        ways = self.ways if min((*own, *other)) < 0 else ()
-        return ContrastTokens(own, other, ways, self.whole)
+        plus, minus = self.of[positive], self.of[negative]
+        ways = self.ways if min((*plus, *minus)) < 0 else ()
+        return ContrastTokens(plus, minus, ways, self.whole)
 
 
 class AnswerTokenizer:
@@ -150,7 +150,7 @@ class AnswerTokenizer:
 
     def _whole(self, prompt: Prompt, options: Sequence[AnswerOption], at: _Around) -> AnswerTokens:
         """Every option as the ways of writing all of it."""
-        ways, same = distinct_ways(way for own in options for way in self._written(own, at))
+        ways, same = distinct_ways(way for option in options for way in self._written(option, at))
         if same is not None:
             one, other = same
             raise UserError(
@@ -174,16 +174,16 @@ class AnswerTokenizer:
 
     def _written(self, option: AnswerOption, at: _Around) -> Iterator[Way]:
         """The ways of an option; those that begin with a white-space token if it has no others."""
-        found: list[Way] = []
+        ways: list[Way] = []
         for form in option.forms:
             if not form.strip():
                 raise self._problem(option, f"the form {form!r} encodes to nothing")
             texts = self._texts(*at, form)
-            found += [Way(option.name, tokens, form.strip()) for tokens in texts if tokens]
-        if not found:
+            ways += [Way(option.name, tokens, form.strip()) for tokens in texts if tokens]
+        if not ways:
             raise self._problem(option, "its forms encode to nothing")
-        shown = [way for way in found if self._shows(way.tokens)]
-        yield from shown or found
+        shown = [way for way in ways if self._shows(way.tokens)]
+        yield from shown or ways
 
     def _texts(
         self, end: ChatText, openings: tuple[str, ...], form: str
@@ -245,8 +245,8 @@ class AnswerTokenizer:
         """The tokens of a text after a causal model's prompt and an opening."""
         plainly = opening or not chat.templated
         rest = opening + (form.lstrip() if plainly else form)
-        if (found := self._apart(chat, chat.text, rest)) is not None:
-            return found
+        if (tokens := self._apart(chat, chat.text, rest)) is not None:
+            return tokens
         texts = chat.text, chat.text + rest
         read, whole = ([token for token, _, _ in self._encoded(chat, text)] for text in texts)
         if whole[: len(read)] == read:  # the prompt's own tokens do not cover its last characters
@@ -257,7 +257,7 @@ class AnswerTokenizer:
 
     def _apart(self, chat: ChatText, before: str, rest: str) -> tuple[int, ...] | None:
         """The tokens of `rest` after `before`; None if a token belongs to both strings."""
-        after = [one for one in self._encoded(chat, before + rest) if one[2] > len(before)]
+        after = [token for token in self._encoded(chat, before + rest) if token[2] > len(before)]
         if any(start < len(before) for _, start, _ in after):
             return None
         return tuple(token for token, _, _ in after)
@@ -274,7 +274,7 @@ class AnswerTokenizer:
     def _markers(self) -> tuple[str, ...]:
         """The added tokens that are no words, such as "[/INST]"."""
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
-        return tuple(one for one in added if not one[-1:].isalnum())
+        return tuple(token for token in added if not token[-1:].isalnum())
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(

@@ -72,7 +72,7 @@ class Predictions:
         """What each prompt's answer begins with; several if the most probable tokens are tied."""
         ties = self.ties()
         return [
-            [one for token in ties.get(index, [best]) for one in self._goes_on(index, (token,))]
+            [reply for token in ties.get(index, [best]) for reply in self._goes_on(index, (token,))]
             for index, best in enumerate(self.token_ids.tolist())
         ]
 
@@ -84,11 +84,11 @@ class Predictions:
         steps = {} if self.behind is None else self.behind.steps[index]
         after = [path for path in steps if path[:-1] == tokens]
         likely = [path for path in after if steps[path]]
-        found = [one for path in likely for one in self._goes_on(index, path)]
+        written = [reply for path in likely for reply in self._goes_on(index, path)]
         if self.behind is None or len(likely) < self.behind.tied[index].get(tokens, 1):
             column = answers.begun(tokens)
-            found.append(Written(answers.option(column), column))
-        return found
+            written.append(Written(answers.option(column), column))
+        return written
 
     def ties(self) -> dict[int, list[int]]:
         """The most probable tokens of each prompt that has several, by its index."""
@@ -129,7 +129,7 @@ class PromptPass:
 
     def predictions(self) -> Predictions:
         """The predictions, after a pass over the tokens of whole answers if there are any."""
-        ways, behind = [own.ways for own in self.answers], None
+        ways, behind = [tokens.ways for tokens in self.answers], None
         if any(ways):
             read = self.model, self.batch, ways, self.logits
             behind = read_behind(*read, embeddings=self.embeddings, past=self.past)
@@ -154,7 +154,7 @@ def read_prompts(
     Raises:
         UserError: embeddings were passed to a model that reads only tokens.
     """
-    following = max((longest_row(own.ways) for own in answers if own.ways), default=0)
+    following = max((longest_row(tokens.ways) for tokens in answers if tokens.ways), default=0)
     behind: tuple[Cache, ...] = ()
     if following:
         behind = cache_for(model, batch.token_ids.shape[1] + following, past=past)
@@ -183,9 +183,9 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
         if not finite[index]:
             tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
-        given = {one.option for one in written[index]}
-        scored, tied = prompt.answer.scored_by_next_token, len(given) > 1
-        answer = TIE if tied else given.pop()
+        replied = {reply.option for reply in written[index]}
+        scored, tied = prompt.answer.scored_by_next_token, len(replied) > 1
+        answer = TIE if tied else replied.pop()
         key: Row = {"model": model.name, "prompt_id": prompt.id}
         row = {
             **key,
@@ -200,12 +200,12 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
             {
                 **key,
                 "option": name,
-                "probability": own,
+                "probability": p,
                 "relative_probability": share,
                 "token_ids": [*chain.from_iterable(map(tokens.spelled, columns))],
                 "whole": tokens.whole,
             }
-            for (name, columns), own, share in zip(tokens.of.items(), *of_options, strict=True)
+            for (name, columns), p, share in zip(tokens.of.items(), *of_options, strict=True)
         ]
         tables.append({"answers": [row], "option_probabilities": options})
     return tables
@@ -226,22 +226,22 @@ def _numbers(
     layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, tokens in enumerate(predictions.answers):
         layouts[tuple(map(len, tokens.of.values()))].append(index)
-    found: dict[int, Any] = {}
+    by_index: dict[int, Any] = {}
     for sizes, indices in layouts.items():
-        own = torch.stack([logits[index] for index in indices])
-        probabilities = (own - normalizers[indices, None]).exp()
+        stacked = torch.stack([logits[index] for index in indices])
+        probabilities = (stacked - normalizers[indices, None]).exp()
         options = [part.sum(1) for part in torch.split(probabilities[:, 1:], list(sizes), dim=1)]
         shares: Sequence[list[float] | list[None]] = [[None]] * len(indices)
         if len(sizes) > 1:
-            parts = torch.split(own[:, 1:], list(sizes), dim=1)
+            parts = torch.split(stacked[:, 1:], list(sizes), dim=1)
             totals = torch.stack([part.logsumexp(1) for part in parts], 1)
             lengths = [_lengths(predictions.answers[index], logits[index][1:]) for index in indices]
             if any(lengths):
                 totals = (totals - normalizers[indices, None]) / torch.tensor(lengths)
             shares = option_shares(totals)
         numbers = probabilities[:, 0].tolist(), torch.stack(options, 1).tolist(), shares
-        found |= dict(zip(indices, zip(*numbers, strict=True), strict=True))
-    return [found[index] for index in range(len(logits))]
+        by_index |= dict(zip(indices, zip(*numbers, strict=True), strict=True))
+    return [by_index[index] for index in range(len(logits))]
 
 
 def _lengths(answers: AnswerTokens, values: Float[Tensor, " _token"]) -> list[int]:
@@ -250,8 +250,8 @@ def _lengths(answers: AnswerTokens, values: Float[Tensor, " _token"]) -> list[in
         return []
     parts = torch.split(values, [*map(len, answers.of.values())])
     return [
-        answers.lengths[own[int(part.argmax())]]
-        for own, part in zip(answers.of.values(), parts, strict=True)
+        answers.lengths[columns[int(part.argmax())]]
+        for columns, part in zip(answers.of.values(), parts, strict=True)
     ]
 
 
@@ -281,9 +281,9 @@ def token_logits(
     all prompts at once, because a GPU would otherwise wait for each prompt, and a row of 128,256
     logits in fp64 takes a megabyte.
     """
-    lengths = [len(own) for own in tokens]
+    lengths = [len(of_prompt) for of_prompt in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
-    columns = torch.tensor([token for own in tokens for token in own])
+    columns = torch.tensor([token for of_prompt in tokens for token in of_prompt])
     places = torch.stack([rows, columns]).to(logits.device)
     values = logits.detach()[places[0], places[1]].double().cpu()
     return list(torch.split(values, lengths))

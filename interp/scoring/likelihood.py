@@ -65,7 +65,7 @@ def continuation_log_probabilities(
         replace(prompt, token_ids=prompt.token_ids + tokens[:-1])
         for prompt, tokens in zip(prompts, continuations, strict=True)
     ]
-    found = torch.empty(len(prompts), dtype=torch.float64)
+    log_probabilities = torch.empty(len(prompts), dtype=torch.float64)
     for indices, batch in batches(model, read, batch_tokens=batch_tokens):
         longest = max(len(continuations[index]) for index in indices)
         logits = CausalReader(model).last_logits(batch, longest)
@@ -73,5 +73,5 @@ def continuation_log_probabilities(
             tokens = continuations[index]
             # All sequences end at the last position, which predicts the last token.
             log_p = row[-len(tokens) :].double().log_softmax(-1)
-            found[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
-    return found
+            log_probabilities[index] = log_p[torch.arange(len(tokens)), list(tokens)].sum().cpu()
+    return log_probabilities

@@ -54,19 +54,19 @@ def thought_surprise(model: Model, prompts: Sequence[Prompt]) -> Surprise | None
     """
     if model.thought_texts is None or not model.has_weights or model.kind is not CAUSAL:
         return None
-    known = [number for number, prompt in enumerate(prompts) if model.thoughts.get(prompt.id)]
-    step = max(1, len(known) / SAMPLE)
-    chosen = [known[int(place * step)] for place in range(min(SAMPLE, len(known)))]
-    found: list[Excess] = []
+    numbers = [number for number, prompt in enumerate(prompts) if model.thoughts.get(prompt.id)]
+    step = max(1, len(numbers) / SAMPLE)
+    chosen = [numbers[int(place * step)] for place in range(min(SAMPLE, len(numbers)))]
+    excesses: list[Excess] = []
     for prompt in (prompts[number] for number in chosen):
         with suppress(UserError, RuntimeError), model.measuring():
-            found.append(excess_surprisal(model, prompt, model.thoughts[prompt.id][0]))
-    read = [own for own in found if own.tokens and math.isfinite(own.nats)]
-    tokens = sum(own.tokens for own in read)
+            excesses.append(excess_surprisal(model, prompt, model.thoughts[prompt.id][0]))
+    read = [excess for excess in excesses if excess.tokens and math.isfinite(excess.nats)]
+    tokens = sum(excess.tokens for excess in read)
     if not tokens:
         return None
-    se = math.sqrt(sum(own.variance for own in read)) / tokens
-    return Surprise(sum(own.nats for own in read) / tokens, se, len(read), tokens)
+    se = math.sqrt(sum(excess.variance for excess in read)) / tokens
+    return Surprise(sum(excess.nats for excess in read) / tokens, se, len(read), tokens)
 
 
 class Excess(NamedTuple):

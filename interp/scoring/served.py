@@ -99,10 +99,10 @@ class Server:
         self, prompts: Sequence[TokenizedPrompt], answer_tokens: LookUp
     ) -> list[Logits]:
         """The log-probability of each option of each prompt, in nats, or else a ModelError."""
-        found: list[dict[str, float]] = [{} for _ in prompts]
+        logits: list[dict[str, float]] = [{} for _ in prompts]
         asked = [
-            (own, name, [*prompt.token_ids, *spelled], len(spelled))
-            for own, prompt in zip(found, prompts, strict=True)
+            (of_prompt, name, [*prompt.token_ids, *spelled], len(spelled))
+            for of_prompt, prompt in zip(logits, prompts, strict=True)
             for name, columns in answer_tokens(prompt).of.items()
             for spelled in map(answer_tokens(prompt).spelled, columns)
         ]
@@ -110,15 +110,15 @@ class Server:
             part = asked[start : start + PER_REQUEST]
             _, _, texts, lengths = zip(*part, strict=True)
             values = self._log_probabilities(texts, lengths)
-            for (own, name, _, _), value in zip(part, values, strict=True):
-                own[name] = float(np.logaddexp(own.get(name, -np.inf), value))
-        return [*found]
+            for (of_prompt, name, _, _), value in zip(part, values, strict=True):
+                of_prompt[name] = float(np.logaddexp(of_prompt.get(name, -np.inf), value))
+        return [*logits]
 
     def _served(self) -> str:
-        names = [one.id for one in self._asked(_Models, "models").data]
+        names = [model.id for model in self._asked(_Models, "models").data]
         wanted = (self._model.name, self._model.source.get("name", ""))
-        if known := [name for name in names if name in wanted or len(names) == 1]:
-            return known[0]
+        if fitting := [name for name in names if name in wanted or len(names) == 1]:
+            return fitting[0]
         raise UserError(
             f"the server {self._url} runs {one_line(', '.join(names), 200) or 'no model'}; "
             f"expected one model, or one that is named {self._model.name}"
@@ -135,12 +135,12 @@ class Server:
         self._check_normalized(choices)
         values = []
         for choice, tokens, length in zip(choices, texts, lengths, strict=True):
-            own = choice.prompt_logprobs
-            if len(own) != len(tokens):
-                raise self._strange(f"{len(own):,} tokens for a prompt of {len(tokens):,}")
-            read = zip(tokens[-length:], own[-length:], strict=True)
-            known = [(given or {}).get(str(token)) for token, given in read]
-            logs = [one.logprob for one in known if one is not None]
+            by_token = choice.prompt_logprobs
+            if len(by_token) != len(tokens):
+                raise self._strange(f"{len(by_token):,} tokens for a prompt of {len(tokens):,}")
+            read = zip(tokens[-length:], by_token[-length:], strict=True)
+            entries = [(listing or {}).get(str(token)) for token, listing in read]
+            logs = [entry.logprob for entry in entries if entry is not None]
             if len(logs) < length:
                 raise self._strange("no log-probability of a prompt's token")
             # What vLLM writes for a token that it has excluded.
@@ -155,8 +155,8 @@ class Server:
         None is above 0. Among all tokens of texts, which end in each of a prompt's answers, some
         are more probable than chance.
         """
-        given = [found for choice in choices for found in choice.prompt_logprobs if found]
-        logs = [one.logprob for found in given for one in found.values()]
+        listings = [listing for choice in choices for listing in choice.prompt_logprobs if listing]
+        logs = [entry.logprob for listing in listings for entry in listing.values()]
         if wrong := [log for log in logs if not log <= ROUNDING]:
             raise self._not_plain(f"a token has {wrong[0]:g}, and none can be above 0")
         chance = -math.log(self._model.text_config.vocab_size)
@@ -187,8 +187,8 @@ class Server:
     def _refused(self, status: int, content: bytes, path: str) -> ModelError:
         said = one_line(content[:2000].decode(errors="replace"), 200)
         if status in (401, 403):
-            given = f"the key in {KEY} is not accepted" if os.environ.get(KEY) else f"set {KEY}"
-            todo = f"it needs an API key: {given}"
+            hint = f"the key in {KEY} is not accepted" if os.environ.get(KEY) else f"set {KEY}"
+            todo = f"it needs an API key: {hint}"
         elif status == 404 and path == "models":
             todo = "correct the address, such as http://127.0.0.1:8000/v1"
         elif status == 404:

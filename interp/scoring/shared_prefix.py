@@ -48,7 +48,7 @@ class LastPrefixes:
     def take(self, tokens: Tokens) -> tuple[int, KeyValues]:
         """Number of initial tokens already read, and their keys and values; the rest is dropped."""
         states, self.states = self.states, None
-        counts = [shared_tokens(tokens, own) for own in self.tokens]
+        counts = [shared_tokens(tokens, prefix) for prefix in self.tokens]
         if states is None or self.places is None or max(counts) <= PASS_TOKENS:
             return 0, []
         places = self.places[counts.index(max(counts)), : max(counts)]
@@ -79,10 +79,10 @@ def predict_batch(
     last.states, last.places = states, places
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
     for part in batch.parts:
-        prompts, own = _prompts_of(batch, part), answers[part.start : part.end]
-        follows = any(tokens.ways for tokens in own)
+        prompts, part_answers = _prompts_of(batch, part), answers[part.start : part.end]
+        follows = any(tokens.ways for tokens in part_answers)
         past = gathered(states, _source(batch, part, places), kept=follows)
-        yield prompts, read_prompts(model, prompts, own, past=past).predictions()
+        yield prompts, read_prompts(model, prompts, part_answers, past=past).predictions()
 
 
 def _read_prefixes(
@@ -101,19 +101,19 @@ def _read_prefixes(
         return joined([states, reader.read_prefixes(prefixes, past)]), places
     states, places = _read_prefixes(reader, prefixes.prefixes, last)
     missing = prefixes.token_ids.shape[1] - places.shape[1]
-    own = functional.pad(places[prefixes.prefix], (0, missing))
-    found, stored = [states], len(states[0][0])
+    indices = functional.pad(places[prefixes.prefix], (0, missing))
+    all_states, stored = [states], len(states[0][0])
     for part in prefixes.parts:
         if not part.read:  # these prefixes are themselves shared beginnings, read above
             continue
         rest = _prompts_of(prefixes, part)
         past = gathered(states, _source(prefixes, part, places), kept=True)
-        found.append(reader.read_behind(rest, past))
-        new = torch.arange(stored, stored + len(rest.prompts) * part.read, device=own.device)
+        all_states.append(reader.read_behind(rest, past))
+        new = torch.arange(stored, stored + len(rest.prompts) * part.read, device=indices.device)
         positions = rest.position_ids[:, -part.read :]
-        own[part.start : part.end].scatter_(1, positions, new.view(positions.shape))
+        indices[part.start : part.end].scatter_(1, positions, new.view(positions.shape))
         stored += len(new)
-    return joined(found), own
+    return joined(all_states), indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ def read_start(model: Model, batch: Batch, columns: int) -> PrefixCache:
     ]
     read: list[tuple[int, ...]] = []
     for start in sorted(starts, key=len, reverse=True):
-        if not any(own[: len(start)] == start for own in read):
+        if not any(longer[: len(start)] == start for longer in read):
             read.append(start)
     width = safe_width(len(read[0]), device)
-    padded = torch.tensor([own + (0,) * (width - len(own)) for own in read], device=device)
-    rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
+    padded = torch.tensor([start + (0,) * (width - len(start)) for start in read], device=device)
+    rows = [next(n for n, longer in enumerate(read) if longer[: len(s)] == s) for s in starts]
     # Padding columns, which the attention mask hides, refer to the first token.
     source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
     return PrefixCache(CausalReader(model).read_prefixes(padded), source)
@@ -199,9 +199,9 @@ def read_all(
     Use this function within `model.measuring()`. If memory runs out, the remaining prompts are read
     in smaller batches, unless it does on a single prompt (RuntimeError).
     """
-    found: dict[int, _Result] = {}
-    while len(found) < len(prompts):
-        waiting = [index for index in range(len(prompts)) if index not in found]
+    by_index: dict[int, _Result] = {}
+    while len(by_index) < len(prompts):
+        waiting = [index for index in range(len(prompts)) if index not in by_index]
         left = [prompts[index] for index in waiting]
         last = LastPrefixes()
         for places, batch in answer_batches(model, left, batch_tokens=budget.tokens):
@@ -213,6 +213,6 @@ def read_all(
                     raise torch.OutOfMemoryError("out of memory on a single prompt")
                 budget.shrink(batch.token_ids.numel())
                 break
-            found |= zip([waiting[place] for place in places], results, strict=True)
-            passed(len(found) / len(prompts))
-    return [found[index] for index in range(len(prompts))]
+            by_index |= zip([waiting[place] for place in places], results, strict=True)
+            passed(len(by_index) / len(prompts))
+    return [by_index[index] for index in range(len(prompts))]

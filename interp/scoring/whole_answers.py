@@ -53,9 +53,9 @@ def distinct_ways(written: Iterable[Way]) -> tuple[list[Way], tuple[Way, Way] | 
     """
     ways: dict[Tokens, Way] = {}
     for way in written:
-        known = ways.setdefault(way.tokens, way)
-        if known.option != way.option:
-            return [], (known, way)
+        earlier = ways.setdefault(way.tokens, way)
+        if earlier.option != way.option:
+            return [], (earlier, way)
     longer: dict[Tokens, list[Tokens]] = {}
     for tokens in sorted(ways, key=len):
         starts = (tokens[:length] for length in range(len(tokens) - 1, 0, -1))
@@ -80,15 +80,15 @@ def _steps(
     paths = [path for way in ways for path in (way.tokens, *way.longer)]
     read = sorted({path[:-1] for path in paths if len(path) > 1}, reverse=True)
     rows: list[Tokens] = []
-    for own in read:  # in this order, a row follows all rows that begin with it
-        if not (rows and rows[-1][: len(own)] == own):
-            rows.append(own)
+    for beginning in read:  # in this order, a row follows all rows that begin with it
+        if not (rows and rows[-1][: len(beginning)] == beginning):
+            rows.append(beginning)
     places = {
         path[:length]: (row, length - 2)
         for path in paths
         for length in range(2, len(path) + 1)
-        for row, own in enumerate(rows)
-        if own[: length - 1] == path[: length - 1]
+        for row, tokens in enumerate(rows)
+        if tokens[: length - 1] == path[: length - 1]
     }
     return tuple(rows), places
 
@@ -154,8 +154,8 @@ def read_behind(
     """
     rows: list[tuple[int, Tokens]] = []
     steps: list[_Step] = []
-    for prompt, own in enumerate(ways):
-        read, places = _steps(own)
+    for prompt, group in enumerate(ways):
+        read, places = _steps(group)
         steps += [_Step(len(rows) + r, p, path, prompt) for path, (r, p) in places.items()]
         rows += [(prompt, tokens) for tokens in read]
     steps.sort(key=lambda step: step.row)
@@ -163,11 +163,11 @@ def read_behind(
         model, batch, rows, steps, embeddings=embeddings, past=past, prompts=len(ways)
     )
     index = {(step.prompt, step.path): place for place, step in enumerate(steps)}
-    ours = [{path: index[n, path] for path in _steps(own)[1]} for n, own in enumerate(ways)]
+    ours = [{path: index[n, path] for path in _steps(group)[1]} for n, group in enumerate(ways)]
     return Behind(
         _way_logits(ways, index, values, logits),
-        [{path: tops[place] for path, place in own.items()} for own in ours],
-        [{path[:-1]: ties[place] for path, place in own.items()} for own in ours],
+        [{path: tops[place] for path, place in by_path.items()} for by_path in ours],
+        [{path[:-1]: ties[place] for path, place in by_path.items()} for by_path in ours],
     )
 
 
@@ -203,16 +203,16 @@ def _log_probabilities(
             embeddings=embeddings,
             past=None if source is None else gathered(flat, source[of_prompt.to(source.device)]),
         )
-        own = [step for step in steps if first <= step.row < first + most]
-        at = [[step.row - first, step.position, step.path[-1]] for step in own]
+        part_steps = [step for step in steps if first <= step.row < first + most]
+        at = [[step.row - first, step.position, step.path[-1]] for step in part_steps]
         row, position, token = torch.tensor(at, device=logits.device).T
-        there = logits[row, position].double()
-        chosen = there.gather(1, token[:, None]).squeeze(1)
-        values.append(chosen - there.logsumexp(1))
+        step_logits = logits[row, position].double()
+        chosen = step_logits.gather(1, token[:, None]).squeeze(1)
+        values.append(chosen - step_logits.logsumexp(1))
         with torch.no_grad():
-            highest = there.amax(1)
+            highest = step_logits.amax(1)
             tops.append(chosen == highest)
-            ties.append((there == highest[:, None]).sum(1))
+            ties.append((step_logits == highest[:, None]).sum(1))
     return torch.cat(values), torch.cat(tops).tolist(), torch.cat(ties).tolist()
 
 
@@ -225,17 +225,17 @@ def _way_logits(
     """The logits of all ways: a row for each prompt, whose last column is the first way's."""
     width = max(map(len, ways))
     places = [
-        (n, width - 1 - place, way) for n, own in enumerate(ways) for place, way in enumerate(own)
+        (n, width - 1 - nth, way) for n, group in enumerate(ways) for nth, way in enumerate(group)
     ]
-    prompts, columns = (list(one) for one in zip(*((n, c) for n, c, _ in places), strict=True))
+    prompts, columns = (list(axis) for axis in zip(*((n, c) for n, c, _ in places), strict=True))
     firsts = [way.tokens[0] for _, _, way in places]
     values = logits[prompts, firsts].double()
-    own = [
+    later = [
         (w, index[n, path])
         for w, (n, _, way) in enumerate(places)
         for path in _after(way.tokens, 1)
     ]
-    values = values + _summed(own, steps, len(places))
+    values = values + _summed(later, steps, len(places))
     ends = [
         (w, [index[n, path] for path in _after(end, len(way.tokens))])
         for w, (n, _, way) in enumerate(places)

@@ -59,9 +59,9 @@ def read_facts(source: Source) -> PromptSet:
 
     prompts = parse_each([(row.where, row) for row in table.rows], prompt)
     about = {"data": described(source)}
-    found = replace(PromptSet.of(prompts), system=OWN_PAIRS, description=about)
-    found.check()
-    return found
+    facts = replace(PromptSet.of(prompts), system=OWN_PAIRS, description=about)
+    facts.check()
+    return facts
 
 
 def _names(cell: str) -> tuple[str, ...]:
@@ -96,16 +96,16 @@ class Subjects:
             UserError: no fact is about the prompt, or several are.
         """
         named: Mapping[str, str] = prompt.factors
-        found = {value: self._own[value] for value in named.values() if value in self._own}
+        facts = {value: self._own[value] for value in named.values() if value in self._own}
         if named.get(SUBJECT) in self._of_system:
-            found[named[SUBJECT]] = self._of_system[named[SUBJECT]]
-        if len(found) != 1:
-            what = f"{len(found)} facts ({shortened(', '.join(found), 80)})" if found else "no fact"
+            facts[named[SUBJECT]] = self._of_system[named[SUBJECT]]
+        if len(facts) != 1:
+            what = f"{len(facts)} facts ({shortened(', '.join(facts), 80)})" if facts else "no fact"
             raise UserError(
                 f"prompt {shortened(prompt.id, 60)!r} is about {what}; expected that one of its "
                 "factors (columns), such as city, is the id of one fact"
             )
-        return next(iter(found.values()))
+        return next(iter(facts.values()))
 
 
 def facts_about(prompts: Sequence[Prompt], facts: PromptSet) -> PromptSet:
@@ -115,6 +115,6 @@ def facts_about(prompts: Sequence[Prompt], facts: PromptSet) -> PromptSet:
         UserError: a prompt is about no fact, or about several.
     """
     subjects = Subjects(facts)
-    number = {fact.id: own for own, fact in zip(facts.numbers, facts, strict=True)}
+    number_of = {fact.id: number for number, fact in zip(facts.numbers, facts, strict=True)}
     about = dict.fromkeys(subjects.about(prompt).id for prompt in prompts)
-    return replace(facts, numbers=[number[fact] for fact in about], drawn_from=facts.numbers)
+    return replace(facts, numbers=[number_of[fact] for fact in about], drawn_from=facts.numbers)

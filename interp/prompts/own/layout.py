@@ -105,10 +105,10 @@ class Layout:
             _check_segments(segments, templated=bool(templates))
         chosen = set(segments)
         factors = factors_of([name for name in others if name not in chosen])
-        own = [column for column, factor in factors.items() if factor == PHRASING]
-        if own and len(templates) > 1:
+        clash = [column for column, factor in factors.items() if factor == PHRASING]
+        if clash and len(templates) > 1:
             raise UserError(
-                f"the column {own[0]} and the number of the template would be the same factor, "
+                f"the column {clash[0]} and the number of the template would be the same factor, "
                 f"{PHRASING}; rename the column, or use one template"
             )
         return cls(tuple(segments), factors, tuple(templates), around)
@@ -116,9 +116,9 @@ class Layout:
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing (UserError: a cell is invalid)."""
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
-        own = {factor: cells[column].strip() for column, factor in self.factors.items()}
+        column_factors = {factor: cells[column].strip() for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
-        factors = {PAIR: cells.get(CLUSTER, cells[PAIR]).strip(), **own}
+        factors = {PAIR: cells.get(CLUSTER, cells[PAIR]).strip(), **column_factors}
         answer = _answer(cells.get(OPTIONS, "Yes|No"), cells["gold"], cells.get(CONTRAST))
         messages = self._messages(cells)
         several = len(self.templates) > 1
@@ -136,12 +136,12 @@ class Layout:
             )
 
     def _messages(self, cells: Cells) -> Messages:
-        own = {name: cells[name].strip() for name in self.around}
+        texts = {name: cells[name].strip() for name in self.around}
         shown = [name for name in self.around if _SHOT.fullmatch(name)]
         return Messages(
-            own.get(SYSTEM_PROMPT),
-            tuple(Demonstration(own[name], own[name + ANSWERED]) for name in shown),
-            own.get(ANSWER_PREFIX, ""),
+            texts.get(SYSTEM_PROMPT),
+            tuple(Demonstration(texts[name], texts[name + ANSWERED]) for name in shown),
+            texts.get(ANSWER_PREFIX, ""),
         )
 
     def _texts(self, cells: Cells) -> Iterator[tuple[str, dict[str, Span]]]:
@@ -275,7 +275,7 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 def _answer(options: str, gold: str, contrast: str | None) -> Choice:
     """The choice described by cells: options ("Yes//True|No//False"), an answer, a contrast."""
-    found = []
+    answers = []
     cells = options.split("|")
     for cell in cells:
         forms = _forms(cell)
@@ -289,29 +289,29 @@ def _answer(options: str, gold: str, contrast: str | None) -> Choice:
                 f'follow "{FORMS}", as in "Yes{FORMS}True|No{FORMS}False", or "/" if they differ '
                 "only in their capitals"
             )
-        found.append(AnswerOption(forms[0], forms))
-    known = [form for option in found for form in option.forms]
-    if twice := next((form for form, count in Counter(known).items() if count > 1), None):
+        answers.append(AnswerOption(forms[0], forms))
+    all_forms = [form for option in answers for form in option.forms]
+    if twice := next((form for form, count in Counter(all_forms).items() if count > 1), None):
         raise UserError(
             f"{OPTIONS} is {shortened(repr(options), 80)}, which has {shortened(repr(twice), 60)} "
             "twice; expected forms that each belong to one option"
         )
-    correct = [option.name for option in found if gold in option.forms]
+    correct = [option.name for option in answers if gold in option.forms]
     if len(correct) != 1:
-        expected = f"expected one of {', '.join(option.name for option in found)}"
-        slashed = any(gold in map(str.strip, option.name.split("/")) for option in found)
+        expected = f"expected one of {', '.join(option.name for option in answers)}"
+        slashed = any(gold in map(str.strip, option.name.split("/")) for option in answers)
         raise UserError(
-            f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, known) or expected}"
+            f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, all_forms) or expected}"
             + f'; if a "/" here separates forms of one option, write "{FORMS}"' * slashed
         )
-    names = tuple(option.name for option in found)
+    names = tuple(option.name for option in answers)
     two = names if contrast is None else tuple(part.strip() for part in contrast.split("|"))
     if contrast is not None and not (len(set(two)) == len(two) == 2 and set(two) <= {*names}):
         raise UserError(
             f"{CONTRAST} is {shortened(repr(contrast), 80)}; expected two of the options, "
             f'separated by "|", the positive one first, such as "{shortened("|".join(names[:2]))}"'
         )
-    return Choice(tuple(found), correct[0], (two[0], two[1]) if len(two) == 2 else None)
+    return Choice(tuple(answers), correct[0], (two[0], two[1]) if len(two) == 2 else None)
 
 
 def _forms(cell: str) -> tuple[str, ...]:
@@ -329,9 +329,9 @@ def unmarked(text: str) -> tuple[str, dict[str, Span]]:
     """Text such as "<premise1>It rains.</premise1> Is it wet?" without marks, and its segments."""
     parts: list[tuple[str | None, str]] = []
     at = 0
-    for found in _SEGMENT.finditer(text):
-        parts += [(None, text[at : found.start()]), (found[1], found[2])]
-        at = found.end()
+    for segment in _SEGMENT.finditer(text):
+        parts += [(None, text[at : segment.start()]), (segment[1], segment[2])]
+        at = segment.end()
     parts.append((None, text[at:]))
     names = [name for name, _ in parts if name is not None]
     if repeated := [name for name in names if names.count(name) > 1]:

@@ -108,8 +108,8 @@ def read_pairs(
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
     """
-    prompts, found, phrasings = _read(source, templates)
-    refuse(found, f"{len(found):,} faults, the first:")
+    prompts, lines, phrasings = _read(source, templates)
+    refuse(lines, f"{len(lines):,} faults, the first:")
     pairs = _as_set(_copies_as_one(prompts, phrasings), source)
     return pairs if limit is None or limit == "all" else pairs.spread(limit, seed)
 
@@ -157,28 +157,28 @@ system = OwnPairs()
 def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str], int]:
     """The prompts of all rows without a fault, the faults, and the number of phrasings."""
     phrasings = (templates,) if isinstance(templates, str) else templates
-    if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
+    if not isinstance(phrasings, Sequence) or not all(isinstance(text, str) for text in phrasings):
         raise UserError(f"templates is {described_value(templates)}; expected texts")
     table = table_of(source, REQUIRED)
     layout = Layout.of(table.columns, phrasings)
     made: list[tuple[str, Prompt]] = []
-    found: list[Fault] = []
+    problems: list[Fault] = []
     for row in table.rows:
         try:
             made += [(row.where, prompt) for prompt in layout.prompts(table.texts(row))]
         except UserError as error:
-            found.append((row.where, str(error)))
-    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, complete=not found)]
-    return [prompt for _, prompt in made], list(_listed(found)), len(layout.templates)
+            problems.append((row.where, str(error)))
+    problems += [*_unmarked(made), *_alike_names(made), *_group_faults(made, complete=not problems)]
+    return [prompt for _, prompt in made], list(_listed(problems)), len(layout.templates)
 
 
-def _listed(found: Sequence[Fault]) -> Iterator[str]:
+def _listed(problems: Sequence[Fault]) -> Iterator[str]:
     """A line about each fault, with the first place at which it occurs and the number of others.
 
     More than `LISTED` faults that differ only in what they quote have one cause, and one line.
     """
     causes: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
-    for where, fault in found:
+    for where, fault in problems:
         causes[_QUOTED.sub("", fault)].setdefault(fault, []).append(where)
     for alike in causes.values():
         first = f"{next(iter(alike))} (the others likewise)"
@@ -224,41 +224,41 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], *, complete: bool) -> Iter
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
         groups[prompt.pair_id].append((where, prompt))
-    named = [dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values()]
-    whole = [own for own in named if len(own) > 1]
-    counts = Counter(chain.from_iterable(whole or named))
+    named = [dict.fromkeys(prompt.side for _, prompt in group) for group in groups.values()]
+    paired = [group for group in named if len(group) > 1]
+    counts = Counter(chain.from_iterable(paired or named))
     sides: list[str] = []
-    for side in (side for side in counts if 2 * counts[side] >= len(whole)):
+    for side in (side for side in counts if 2 * counts[side] >= len(paired)):
         # Of two similar names that never share a pair, the second is taken for a misspelling.
-        shared = set().union(*(own for own in whole if side in own))
-        if not whole or not nearest(side, [own for own in sides if own not in shared]):
+        shared = set().union(*(group for group in paired if side in group))
+        if not paired or not nearest(side, [other for other in sides if other not in shared]):
             sides.append(side)
     usual = f"one of {', '.join(sides)}" if sides else _SAME
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
-        own: dict[str, str] = {}
+        seen: dict[str, str] = {}
         texts: dict[tuple[str, Messages], str] = {}
         for where, prompt in members:
             read = (prompt.text, prompt.messages)
             side = shortened(prompt.side, 60)
-            if prompt.side in own:
-                yield where, f"pair {name} has the side {side} twice, first in {own[prompt.side]}"
+            if prompt.side in seen:
+                yield where, f"pair {name} has the side {side} twice, first in {seen[prompt.side]}"
             elif prompt.side not in sides:
                 yield (
                     where,
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
-                    f"{counted(len(whole), 'pair')}; expected {usual}",
+                    f"{counted(len(paired), 'pair')}; expected {usual}",
                 )
             elif read in texts:
                 yield where, f"pair {name} has the same text twice, first in {texts[read]}"
-            own.setdefault(prompt.side, where)
+            seen.setdefault(prompt.side, where)
             texts.setdefault(read, where)
         clusters = dict.fromkeys(prompt.factors[PAIR] for _, prompt in members)
         if len(clusters) > 1:
             listed = shortened(", ".join(clusters), 80)
             yield members[0][0], f"pair {name} has several clusters ({listed}); expected one"
-        missing = [side for side in sides if side not in own]
-        if missing and complete and len(own) > 1 and set(own) <= set(sides):
+        missing = [side for side in sides if side not in seen]
+        if missing and complete and len(seen) > 1 and set(seen) <= set(sides):
             listed = ", ".join(missing)
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
 
@@ -275,16 +275,18 @@ def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
         groups[prompt.pair_id.removesuffix(ending)].append(prompt)
     firsts: dict[frozenset[str], str] = {}
     units: dict[str, str] = {}
-    for own in groups.values():
-        texts = frozenset(" ".join(prompt.text.split()) for prompt in own)
-        unit = firsts.setdefault(texts, own[-1].factors[PAIR])
-        units |= dict.fromkeys((prompt.id for prompt in own), unit)
-    return [replace(own, factors={**own.factors, PAIR: units[own.id]}) for own in prompts]
+    for group in groups.values():
+        texts = frozenset(" ".join(prompt.text.split()) for prompt in group)
+        unit = firsts.setdefault(texts, group[-1].factors[PAIR])
+        units |= dict.fromkeys((prompt.id for prompt in group), unit)
+    return [
+        replace(prompt, factors={**prompt.factors, PAIR: units[prompt.id]}) for prompt in prompts
+    ]
 
 
 def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
     names = set(prompts[0].segments)
-    found = replace(
+    pairs = replace(
         PromptSet.of(prompts),
         system=OWN_PAIRS,
         description={"data": described(source)},
@@ -293,8 +295,8 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
         unit=(PAIR,),
         donors=_donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
     )
-    found.check()
-    return found
+    pairs.check()
+    return pairs
 
 
 def _donors(prompts: Sequence[Prompt]) -> DonorSource:
@@ -304,24 +306,24 @@ def _donors(prompts: Sequence[Prompt]) -> DonorSource:
         for name in prompt.segments:
             texts[name].add(prompt.segment_text(name))
     # A segment that is identical in all prompts cannot be replaced.
-    varied = [name for name, found in texts.items() if len(found) > 1]
+    varied = [name for name, variants in texts.items() if len(variants) > 1]
 
     def of(number: int) -> Iterator[Donor]:
-        own = prompts[number]
-        others = [other for other in prompts if _alike(own, other)]
-        rng = random.Random(f"donors {own.pair_id}")
+        base = prompts[number]
+        others = [other for other in prompts if _alike(base, other)]
+        rng = random.Random(f"donors {base.pair_id}")
         # Only the values of `random.random` are the same in all Python versions.
         for other in sorted(others, key=lambda _: rng.random()):
-            texts = {name: other.segment_text(name) for name in varied if name in own.segments}
+            texts = {name: other.segment_text(name) for name in varied if name in base.segments}
             yield Donor(other.id, "instance", texts)
 
     return of
 
 
-def _alike(own: Prompt, other: Prompt) -> bool:
+def _alike(one: Prompt, other: Prompt) -> bool:
     return (
-        own.factors[PAIR] != other.factors[PAIR]
-        and own.side == other.side
-        and own.segments.keys() == other.segments.keys()
-        and own.factors.get(PHRASING) == other.factors.get(PHRASING)
+        one.factors[PAIR] != other.factors[PAIR]
+        and one.side == other.side
+        and one.segments.keys() == other.segments.keys()
+        and one.factors.get(PHRASING) == other.factors.get(PHRASING)
     )

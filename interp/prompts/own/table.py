@@ -149,9 +149,9 @@ def _plain(cell: Any) -> object:
 
 
 def _check_readable(name: str, text: str) -> None:
-    if found := UNREADABLE.search(text):
+    if unreadable := UNREADABLE.search(text):
         raise UserError(
-            f"{name} holds the character {found[0]!r} at position {found.start() + 1} "
+            f"{name} holds the character {unreadable[0]!r} at position {unreadable.start() + 1} "
             f"({shortened(text, 60)!r}), which no text should hold; remove it"
         )
 
