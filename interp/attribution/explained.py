@@ -185,8 +185,8 @@ class ExplainedPrompt:
         """The sum of the scores minus the difference in target between prompt and baseline."""
         with torch.no_grad():
             difference = self.value(self.embeddings) - self.value(baseline)
-        own = scores[:, self.batch.unpadded(0)]
-        return float(own.double().sum() - difference.double().sum())
+        unpadded = scores[:, self.batch.unpadded(0)]
+        return float(unpadded.double().sum() - difference.double().sum())
 
     def passes(self, embeddings: Embeddings, run: Callable[[Embeddings], _Result]) -> list[_Result]:
         """The result of `run` for the rows of each pass within the budget."""
