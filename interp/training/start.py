@@ -60,8 +60,8 @@ class Start:
     def base(self) -> Base:
         """The base to record in a trained adapter's folder; the start must be a checkpoint."""
         assert self.found is not None
-        here = isinstance(self.found.location, Path)
-        return Base(name=self.name, checksum=self.found.checksum() if here else None)
+        is_local = isinstance(self.found.location, Path)
+        return Base(name=self.name, checksum=self.found.checksum() if is_local else None)
 
     def model(self) -> Model:
         """The model with its weights."""
