@@ -436,10 +436,10 @@ def _check_what(what: object) -> None:
         )
 
 
-def _models(given: Any) -> list[Model | ModelChoice]:
+def _models(models: Any) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
-    alone = isinstance(given, str) or not isinstance(given, Sequence)
-    several = [given] if alone else given
+    alone = isinstance(models, str) or not isinstance(models, Sequence)
+    several = [models] if alone else models
     if not several:
         raise UserError("models is empty; expected at least one model")
     for model in several:

@@ -49,13 +49,13 @@ def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
     return {"kind": _kind(what), "name": what.name, "options": what.as_json()}
 
 
-def _of_data(given: object) -> object:
-    match given:
+def _of_data(data: object) -> object:
+    match data:
         case {"kind": "measurement", "name": str(name), "options": dict(options)}:
             return spec_named(name).model_validate(options)
         case {"kind": "study", "name": str(name), "options": dict(options)}:
             return find_study(name).model_validate(options)
-    return given
+    return data
 
 
 def _kind(what: Spec | Study) -> str:

@@ -220,6 +220,6 @@ class _Differentiated(torch.autograd.Function):
         return torch.cat(values)
 
     @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *of_values: Tensor) -> tuple[Tensor, None]:
         (gradients,) = ctx.saved_tensors
-        return given[0][:, None, None] * gradients, None
+        return of_values[0][:, None, None] * gradients, None

@@ -195,8 +195,8 @@ class _Run:
             first = last
 
     def _keep(
-        self, rows: Int[Tensor, " row"], own: slice, change: Float[Tensor, "writer row token size"]
+        self, rows: Int[Tensor, " row"], span: slice, change: Float[Tensor, "writer row token size"]
     ) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
-        kept = change.to(self._kept) - self._streams.differences[own][:, None]
-        self._kept[rows, own] = kept.transpose(0, 1)
+        kept = change.to(self._kept) - self._streams.differences[span][:, None]
+        self._kept[rows, span] = kept.transpose(0, 1)

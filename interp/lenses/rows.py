@@ -93,12 +93,12 @@ def summed_rows(
     `directions` are folded rows of the unembedding; a pass has at most `budget` tokens.
     """
 
-    def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
-        batch = pad(model, own)
+    def summed(chunk: Sequence[TokenizedPrompt]) -> LensRows:
+        batch = pad(model, chunk)
         tokens = batch.unpadded(0)  # those of every row, since the texts are equally long
         counted = torch.zeros_like(batch.attention_mask)
         counted[:, (tokens.start or 0) + FIRST : tokens.stop - 1] = 1
-        length = len(own[0]) - FIRST - 1
+        length = len(chunk[0]) - FIRST - 1
         by_word = []
         for gradients in _gradients(model, batch, directions, layers, counted):
             each = (

@@ -187,14 +187,14 @@ def _added(sums: pd.DataFrame, share: float) -> pd.Series:
     return (sums["hits"] - share * sums["trials"]) / sums["trials"].sum()
 
 
-def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
+def _by_signs(a: pd.DataFrame, b: pd.DataFrame, observed: float) -> float:
     """The p-value from random signs of each cluster's contribution to the difference."""
     pooled = _share(pd.concat([a, b]))
     added = _added(a, pooled).sub(_added(b, pooled), fill_value=0.0).to_numpy()
-    return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
+    return share_as_far(random_sign_sums(added, resamples=RESAMPLES), observed, rounding=ROUNDING)
 
 
-def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
+def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, observed: float) -> float:
     """The p-value from permuting shares among clusters, which keep their levels and trials.
 
     The statistic is the difference divided by its standard error, which matters if the groups of
@@ -217,7 +217,7 @@ def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
         *of_variance,
     )
     ratio = _over_errors((shares @ columns)[None], (shares**2 @ columns[:, 2:])[None], *of_variance)
-    return share_as_far(drawn, float(ratio[0]) if found else 0.0)
+    return share_as_far(drawn, float(ratio[0]) if observed else 0.0)
 
 
 def _over_errors(

@@ -233,10 +233,10 @@ class _Together:
         self,
         sums: Float[np.ndarray, "cells every"],
         masses: Float[np.ndarray, "cells every"],
-        there: Bool[np.ndarray, " every"],
+        used: Bool[np.ndarray, " every"],
         value: Numbers,
     ) -> None:
-        sums, masses, times = _merged(sums[:, there], masses[0, there])
+        sums, masses, times = _merged(sums[:, used], masses[0, used])
         self.sums, self.masses, self.times, self.value = sums, masses, times, value
         # Of a ratio of two means, the one below may have clusters of either sign.
         self.signs = bool((masses > 0).all())

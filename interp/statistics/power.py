@@ -273,28 +273,28 @@ def plan_table(
     return table.drop(columns=empty)
 
 
-def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
+def _row(pairs: pd.DataFrame, comparison: Planned, cluster: str, tests: int) -> dict[str, object]:
     """The row of a contrast; empty if the pairs have only one level."""
-    trials = PairCounts.of(pairs, one.contrast, cluster)
+    trials = PairCounts.of(pairs, comparison.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():
         return {}
     best, worst = trials.names[0], trials.names[-1]
     return {
-        "model": one.model,
-        "factor": one.contrast.factor,
-        "contrast": f"{best} - {worst}" if one.contrast.levels else "best - worst",
+        "model": comparison.model,
+        "factor": comparison.contrast.factor,
+        "contrast": f"{best} - {worst}" if comparison.contrast.levels else "best - worst",
         "pairs_a": int(sizes[0]),
         "pairs_b": int(sizes[-1]),
         "clusters": int(trials.clusters.max()) + 1,
-        "detectable": _said(detectable(trials, one.awaited)),
-        "detectable_holm": _said(detectable(trials, one.awaited, tests=tests)),
-        "note": one.awaited.note,
+        "detectable": _said(detectable(trials, comparison.awaited)),
+        "detectable_holm": _said(detectable(trials, comparison.awaited, tests=tests)),
+        "note": comparison.awaited.note,
     }
 
 
-def _said(found: float) -> str:
-    return "none" if np.isnan(found) else f"{found:.3f}"
+def _said(difference: float) -> str:
+    return "none" if np.isnan(difference) else f"{difference:.3f}"
 
 
 def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> float:

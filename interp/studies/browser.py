@@ -40,11 +40,11 @@ def study_browser(
             of_measurement = result_class(spec_named(run.record.run.measurement))
             stages.append((prefix, of_measurement.of(run).browser()))
 
-    def panels(own: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    def panels(shown_prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         # A later stage may measure again what an earlier one measured, with more details.
         shown: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
         for prefix, stage in stages:
-            asked = own[own["prompt_id"].str.startswith(prefix)]
+            asked = shown_prompts[shown_prompts["prompt_id"].str.startswith(prefix)]
             asked = asked.assign(**{name: asked[name].str.removeprefix(prefix) for name in _IDS})
             for pair, panel in stage.panels(asked) if len(asked) else ():
                 key = (prefix + pair, panel.title, tuple(panel.of.items()))
