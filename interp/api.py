@@ -83,9 +83,9 @@ def run(
             found, loaded or measured.
     """
     _check_what(what)
-    given = what.with_thinking(options) if isinstance(what, Spec) else options
+    settings = what.with_thinking(options) if isinstance(what, Spec) else options
     source, loading, computing, execution = _parted(
-        given, PromptSource, Loading, ComputeOptions, ExecutionOptions
+        settings, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
     all_models = _models(models)
     if loading.ranks > 1 and any(isinstance(model, Model) for model in all_models):
@@ -110,8 +110,8 @@ def run(
                 "without a folder (out=...), results stay in memory and everything is measured in "
                 "this process; pass out=FOLDER to use workers or to retry errors"
             )
-        found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what.fitted(found), job, all_models, found)
+        arranged = what.prompts_of(source) if prompts is None else what.arranged(prompts)
+        return _in_memory(what.fitted(arranged), job, all_models, arranged)
     starts = loading.ranks > 1 or execution.executor != INLINE
     others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
     if starts and (len(job.models) < len(all_models) or prompts is not None):
@@ -163,14 +163,14 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Complete the signature and docstring of a function that measures one model on prompts."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
-        own = signature(call).parameters
+        parameters = signature(call).parameters
 
         @wraps(call)
         def checked(*arguments: P.args, **options: P.kwargs) -> R:
             for name in options:
                 # The measurement itself rejects options that no call takes.
                 taken = next((t for kind, t in _TAKEN_BY.items() if name in kind.model_fields), "")
-                if taken and name not in own and name not in spec.model_fields:
+                if taken and name not in parameters and name not in spec.model_fields:
                     taken = taken.format(name)
                     raise UserError(f"interp.{call.__name__} has no option {name!r}; {taken}")
             return call(*arguments, **options)
@@ -245,18 +245,18 @@ def faithfulness(
     from interp.judging.study import Faithfulness
     from interp.stored.text_file import TextFile
 
-    given = {} if scores is None else scores
-    if not isinstance(given, Mapping):
-        raise UserError(f"scores is {described(given)}; expected {{name: data frame or file}}")
-    own = {name: options.pop(name) for name in Faithfulness.model_fields if name in options}
+    by_name = {} if scores is None else scores
+    if not isinstance(by_name, Mapping):
+        raise UserError(f"scores is {described(by_name)}; expected {{name: data frame or file}}")
+    fields = {name: options.pop(name) for name in Faithfulness.model_fields if name in options}
     with TemporaryDirectory() as place:
         files = tuple(
-            TextFile(name=name, file=_file_of(one, Path(place) / f"{number}.parquet"))
-            for number, (name, one) in enumerate(given.items())
+            TextFile(name=name, file=_file_of(table, Path(place) / f"{number}.parquet"))
+            for number, (name, table) in enumerate(by_name.items())
         )
-        found = run(Faithfulness(scores=files, **own), models=model, prompts=prompts, **options)
-    assert isinstance(found, StudyFolder)
-    return found
+        folder = run(Faithfulness(scores=files, **fields), models=model, prompts=prompts, **options)
+    assert isinstance(folder, StudyFolder)
+    return folder
 
 
 def _file_of(scores: object, file: Path) -> Path:
@@ -346,10 +346,10 @@ def find_circuits(
         raise UserError(f"effects is {described(effects)}; expected the result of interp.edges")
     arranged = spec.arranged(prompts)
     if spec.edges is None:
-        found = effects or measured_in_memory(
+        measured = effects or measured_in_memory(
             EdgeEffects, spec.first(), model, prompts, batch_tokens
         )
-        chosen_by = found.of_model(model.name, factor=spec.split)
+        chosen_by = measured.of_model(model.name, factor=spec.split)
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
@@ -418,10 +418,10 @@ def _noted(result: _Kind) -> _Kind:
 
 def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
     """One instance of each class of options, made from the options that belong to the class."""
-    known = [name for kind in kinds for name in kind.model_fields]
+    fields = [name for kind in kinds for name in kind.model_fields]
     for name in options:
-        if name not in known:
-            raise UserError(unknown("option", name, known))
+        if name not in fields:
+            raise UserError(unknown("option", name, fields))
     for kind in kinds:
         yield kind(**{name: options[name] for name in kind.model_fields if name in options})
 
@@ -436,10 +436,10 @@ def _check_what(what: object) -> None:
         )
 
 
-def _models(given: Any) -> list[Model | ModelChoice]:
+def _models(models: Any) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
-    alone = isinstance(given, str) or not isinstance(given, Sequence)
-    several = [given] if alone else given
+    alone = isinstance(models, str) or not isinstance(models, Sequence)
+    several = [models] if alone else models
     if not several:
         raise UserError("models is empty; expected at least one model")
     for model in several:

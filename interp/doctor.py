@@ -81,7 +81,7 @@ def size(count: float) -> str:
 
 def machine() -> Iterator[Finding]:
     """Versions, devices and memory."""
-    yield Finding("versions", ", ".join(f"{name} {own}" for name, own in versions().items()))
+    yield Finding("versions", ", ".join(f"{name} {number}" for name, number in versions().items()))
     memory = psutil.virtual_memory()
     yield Finding("memory", f"{size(memory.available)} free of {size(memory.total)}")
     for index in range(torch.cuda.device_count()):
@@ -95,8 +95,8 @@ def machine() -> Iterator[Finding]:
 def loaded(model: Model) -> Iterator[Finding]:
     """The loaded model, and its supported features."""
     parameters = list(model.hf.parameters())
-    weights = sum(own.numel() * own.element_size() for own in parameters)
-    count = sum(own.numel() for own in parameters)
+    weights = sum(tensor.numel() * tensor.element_size() for tensor in parameters)
+    count = sum(tensor.numel() for tensor in parameters)
     how = model.quantization or model.dtype
     yield Finding(
         "model",
@@ -142,9 +142,9 @@ def _tried(model: Model) -> Finding:
         ABSENT: "absent",
         REFUSED: "refused",
     }
-    known = {word: [name for name in marks if marks[name] == mark] for mark, word in words.items()}
-    said = [f"{word}: {', '.join(names)}" for word, names in known.items() if names]
-    return Finding(f"small models of the type {kind}", "; ".join(said))
+    named = {word: [name for name in marks if marks[name] == mark] for mark, word in words.items()}
+    clauses = [f"{word}: {', '.join(names)}" for word, names in named.items() if names]
+    return Finding(f"small models of the type {kind}", "; ".join(clauses))
 
 
 def objections(
@@ -156,15 +156,15 @@ def objections(
     """
     facts = {model.name: facts_of(model, sample, Evaluate(), thorough=True)}
     tables = {} if model.chat.thinks else collect(bind(Evaluate(), model), sample)
-    found = cautions_on(
+    cautions = cautions_on(
         prompts.to_frame(),
         answers=tables.get("answers"),
         options=tables.get("option_probabilities"),
         facts=facts,
         cluster=dependence_factor(system),
     )
-    for own in found:
-        yield Finding(own.kind, own.text)
+    for caution in cautions:
+        yield Finding(caution.kind, caution.text)
 
 
 SHOWN = 8
@@ -183,8 +183,8 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
     yield from _beginning(model, first)
     yield from _special(model)
     shared = sum(
-        any(start < end for (_, end), (start, _) in pairwise(sorted(own.segments.values())))
-        for own in prompts
+        any(start < end for (_, end), (start, _) in pairwise(sorted(prompt.segments.values())))
+        for prompt in prompts
     )
     yield Finding(
         "segments, tokens",
@@ -217,7 +217,7 @@ def _beginning(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     if model.kind is not CAUSAL or model.tokenizer.bos_token_id is None:
         return
     note, plain = "", model.tokenizer(first.chat.text)["input_ids"]
-    begins = [own == model.tokenizer.bos_token_id for own in plain[:2]]
+    begins = [token == model.tokenizer.bos_token_id for token in plain[:2]]
     if begins == [True, True]:
         note = "tokenizer(text) would add it to the one in the template; here it occurs once"
     elif first.token_ids[0] != model.tokenizer.bos_token_id:
@@ -354,10 +354,10 @@ def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]
     graph.check_heads("circuits")
     echo("timing circuits ...")
     start = time.perf_counter()
-    chosen = [own.circuit for own in chosen_circuits(graph, mean_scores(graph, edges))]
+    chosen = [choice.circuit for choice in chosen_circuits(graph, mean_scores(graph, edges))]
     sample = chosen[::EVERY]
     # Equal circuits are run once.
-    every, timed = (len({own.numpy().tobytes() for own in some}) for some in (chosen, sample))
+    every, timed = (len({mask.numpy().tobytes() for mask in some}) for some in (chosen, sample))
     budget = token_budget(model, None, on_cpu=CPU_CIRCUIT_TOKENS)
     left = 0.0
 

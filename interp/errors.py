@@ -112,8 +112,8 @@ def unknown(kind: str, got: str, known: Iterable[str]) -> str:
 def nearest(got: str, known: Iterable[str]) -> str | None:
     """The known name closest to the given name, if any is close."""
     by_lower = {name.lower(): name for name in known}
-    found = get_close_matches(got.lower()[:QUOTED], by_lower, n=1)
-    return by_lower[found[0]] if found else None
+    close = get_close_matches(got.lower()[:QUOTED], by_lower, n=1)
+    return by_lower[close[0]] if close else None
 
 
 def printable(text: str) -> str:

@@ -188,8 +188,8 @@ def unfinished_name(path: Path) -> Path:
 def remove_unfinished(folder: Path) -> None:
     """Remove a folder's unfinished entries whose processes, on this machine, have ended."""
     for name in names_in(folder):
-        found = _UNFINISHED.fullmatch(name)
-        if found and has_ended(found["space"], int(found["process"])):
+        match = _UNFINISHED.fullmatch(name)
+        if match and has_ended(match["space"], int(match["process"])):
             with suppress(OSError):
                 remove_unfinished_folder(folder / name)
 

@@ -49,13 +49,13 @@ def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
     return {"kind": _kind(what), "name": what.name, "options": what.as_json()}
 
 
-def _of_data(given: object) -> object:
-    match given:
+def _of_data(data: object) -> object:
+    match data:
         case {"kind": "measurement", "name": str(name), "options": dict(options)}:
             return spec_named(name).model_validate(options)
         case {"kind": "study", "name": str(name), "options": dict(options)}:
             return find_study(name).model_validate(options)
-    return given
+    return data
 
 
 def _kind(what: Spec | Study) -> str:
@@ -107,8 +107,8 @@ class Job(Options):
             echo(note)
         tell_counting(first)
         # Workers must use the same names, whatever a folder contains when they start.
-        found = [model for model in plan.models.values() if not isinstance(model, Model)]
-        named = tuple(ModelChoice(place=model.place, name=model.name) for model in found)
+        unloaded = [model for model in plan.models.values() if not isinstance(model, Model)]
+        named = tuple(ModelChoice(place=model.place, name=model.name) for model in unloaded)
         job = self.model_copy(update={"models": named})
         return plan, execute(plan, execution, job=job.model_dump_json())
 
@@ -160,16 +160,16 @@ class Job(Options):
         names = names_of([_choice_of(model) for model in chosen], recorded)
         if not all(isinstance(model, Model) for model in chosen):
             echo(f"reading {', '.join(names)} ...")
-        found = {
+        by_name = {
             name: _called(model, name)
             if isinstance(model, Model)
             else find_model(model.place, self.loading, named=name)
             for name, model in zip(names, chosen, strict=True)
         }
         if isinstance(self.what, Spec) and self.what.needs_hub:
-            for one in found.values():
-                check_on_hub(one)
-        return found
+            for model in by_name.values():
+                check_on_hub(model)
+        return by_name
 
     def _default_models(self) -> list[ModelChoice]:
         """The packaged organisms that are measured if no model is named."""
@@ -235,8 +235,8 @@ def _check_spread(plan: RunPlan) -> None:
 def _small_sample(prompts: PromptSet) -> str:
     """A note if the prompts form too few independent units for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
-    own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
-    return small_sample(own, "fact" if FACT_SIDE in prompts.sides else factor or "pair")
+    clusters = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
+    return small_sample(clusters, "fact" if FACT_SIDE in prompts.sides else factor or "pair")
 
 
 _NEARLY_ALL = 0.9
@@ -248,16 +248,16 @@ def _no_more_clusters(prompts: PromptSet) -> str:
     factor = dependence_factor(prompts.system)
     if factor is None or "spread_seed" not in prompts.description:
         return ""
-    own = {prompt.pair_id: prompt.factors.get(factor) for prompt in prompts}
-    clusters, pairs = len(set(own.values())), len(own)
+    cluster_of = {prompt.pair_id: prompt.factors.get(factor) for prompt in prompts}
+    clusters, pairs = len(set(cluster_of.values())), len(cluster_of)
     if 2 * clusters > pairs:
         return ""  # without drawing: each pair has a cluster of its own, or nearly
     every, growing = prompts.clusters_drawn(factor)
     drawn = enumerate(growing, 1)
-    fewest, few = next(own for own in drawn if own[1] >= _NEARLY_ALL * clusters)
+    fewest, few = next(step for step in drawn if step[1] >= _NEARLY_ALL * clusters)
     if 2 * fewest > pairs:
         return ""
-    more = next((limit for limit, found in drawn if found > clusters), None)
+    more = next((limit for limit, count in drawn if count > clusters), None)
     further = f"--limit {more} is the first with more" if more else "a limit cannot raise that"
     return (
         f"--limit {fewest} has {few:,} of the {clusters:,} clusters (values of {factor}) of these "
@@ -325,7 +325,7 @@ def finish_study(plan: RunPlan, runs: Sequence[Run]) -> None:
     ):
         echo(note)
     for run in runs:
-        for found in progress(run):
-            if found.failed:
-                failed = counted(found.failed, "prompt")
-                echo(f"{run.folder.name}: {failed} of {found.model} failed")
+        for done in progress(run):
+            if done.failed:
+                failed = counted(done.failed, "prompt")
+                echo(f"{run.folder.name}: {failed} of {done.model} failed")

@@ -83,7 +83,7 @@ def lookalike(got: str, known: Iterable[str]) -> str:
 def as_printed(text: str) -> str:
     """A form that is equal for texts whose difference cannot be seen at all, as in white space."""
     letters = unicodedata.normalize("NFC", text)
-    shown = ("" if is_blank(one) and not one.isspace() else one for one in letters)
+    shown = ("" if is_blank(letter) and not letter.isspace() else letter for letter in letters)
     return " ".join("".join(shown).split())
 
 
@@ -92,7 +92,7 @@ def as_seen(text: str) -> str:
     if text.isascii() and text.isprintable():
         return " ".join(text[:_LONGEST].split()).casefold()
     letters = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_DRAWN_ALIKE)
-    shown = ("" if is_blank(one) and not one.isspace() else one for one in letters)
+    shown = ("" if is_blank(letter) and not letter.isspace() else letter for letter in letters)
     return " ".join("".join(shown).split()).casefold()
 
 
@@ -107,5 +107,5 @@ def _first_difference(got: str, expected: str) -> str:
 
 
 def _code_points(text: str) -> str:
-    named = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".strip() for one in text[:2]]
+    named = [f"U+{ord(letter):04X} {unicodedata.name(letter, '')}".strip() for letter in text[:2]]
     return ", ".join(named) + ", ..." * (len(text) > 2)

@@ -73,11 +73,11 @@ class FromText:
     def _value(self, given: Any) -> Any:
         if not isinstance(given, tuple):
             return self.read(given) if isinstance(given, str) else given
-        found = tuple(self.read(one) if isinstance(one, str) else one for one in given)
-        if any(isinstance(one, tuple) for one in found):
-            several = (one if isinstance(one, tuple) else (one,) for one in found)
+        values = tuple(self.read(part) if isinstance(part, str) else part for part in given)
+        if any(isinstance(value, tuple) for value in values):
+            several = (value if isinstance(value, tuple) else (value,) for value in values)
             return tuple(dict.fromkeys(chain.from_iterable(several)))
-        return found
+        return values
 
 
 @dataclass(frozen=True)
@@ -135,16 +135,16 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
     """
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
-        own = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
+        kept = [p for p in signature(call).parameters.values() if p.kind != Parameter.VAR_KEYWORD]
         fields = options.model_fields.items()
         # Use plain types, without the bounds that pydantic checks.
         types = get_type_hints(options)
-        given = [
+        added = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[name])
             for name, field in fields
         ]
         # Type checkers do not know that functions can have `__signature__`.
-        call.__signature__ = Signature([*own, *given])  # type: ignore[attr-defined]
+        call.__signature__ = Signature([*kept, *added])  # type: ignore[attr-defined]
         entries = "".join(
             fill(
                 f"{name}: {' '.join((field.description or '').split())}",
@@ -170,7 +170,7 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
         value = (value,) if isinstance(value, str) else value
         if not reads and choices(field.annotation) and isinstance(value, tuple):
             parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
-            value = tuple(dict.fromkeys(part for own in parts for part in own if part))
+            value = tuple(dict.fromkeys(part for words in parts for part in words if part))
     elif not reads and isinstance(value, str) and takes(field.annotation, int):
         # Python refuses to convert thousands of digits, but a number that long exceeds every bound.
         return int(value) if re.fullmatch(r"[+-]?[0-9]{1,30}", value) else value
@@ -183,9 +183,9 @@ def _explained(options: type[Options], error: pydantic.ValidationError) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else options.__name__
     kind, field = problem["type"], options.model_fields.get(name)
     if kind == "extra_forbidden" or field is None:
-        whole = f"got {described(problem['input'], 100)}; expected text, or the options "
+        message = f"got {described(problem['input'], 100)}; expected text, or the options "
         fields = options.model_fields
-        return unknown("option", name, fields) if problem["loc"] else whole + ", ".join(fields)
+        return unknown("option", name, fields) if problem["loc"] else message + ", ".join(fields)
     known = choices(field.annotation)
     name = next((m.name.lower() for m in field.metadata if isinstance(m, Flag)), name)
     what = name.removesuffix("s").replace("_", " ")

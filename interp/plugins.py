@@ -69,10 +69,10 @@ def load_plugin(group: str, kind: str, name: str, *, base: type | None = None) -
         raise UserError(f"the name of a {kind} is {described(name)}; expected a string")
     if name not in points:
         raise UserError(unknown(kind, name, points))
-    found = loaded(points[name])
-    if base is not None and not (isinstance(found, type) and issubclass(found, base)):
-        raise misfit(points[name], found, f"a subclass of {base.__module__}.{base.__qualname__}")
-    return found
+    plugin = loaded(points[name])
+    if base is not None and not (isinstance(plugin, type) and issubclass(plugin, base)):
+        raise misfit(points[name], plugin, f"a subclass of {base.__module__}.{base.__qualname__}")
+    return plugin
 
 
 def loaded(point: EntryPoint) -> Any:
@@ -92,8 +92,8 @@ def loaded(point: EntryPoint) -> Any:
 def named(place: str) -> Any:
     """Import the object at a location, "module:name", or an entire module."""
     module, _, name = place.partition(":")
-    found = import_module(module)
-    return getattr(found, name) if name else found
+    imported = import_module(module)
+    return getattr(imported, name) if name else imported
 
 
 def misfit(point: EntryPoint, found: object, expected: str) -> UserError:

@@ -107,15 +107,15 @@ def _effects(
     first, second = compared
 
     def log_odds(rows: pd.DataFrame) -> float:
-        own = rows.set_index("option")["probability"]
+        by_option = rows.set_index("option")["probability"]
         with np.errstate(divide="ignore"):
-            return float(np.log(own[first]) - np.log(own[second]))
+            return float(np.log(by_option[first]) - np.log(by_option[second]))
 
-    whole = log_odds(probabilities)
-    one = changed[changed["what"] != ALL_PREMISES]
-    rows = [(name, log_odds(own)) for name, own in one.groupby("what", sort=False)]
+    intact = log_odds(probabilities)
+    single = changed[changed["what"] != ALL_PREMISES]
+    rows = [(name, log_odds(options)) for name, options in single.groupby("what", sort=False)]
     segments = pd.DataFrame(rows, columns=["segment", "log_odds_without"])
-    return segments.assign(log_odds=whole, effect=whole - segments["log_odds_without"])
+    return segments.assign(log_odds=intact, effect=intact - segments["log_odds_without"])
 
 
 def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
@@ -139,8 +139,8 @@ def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
         for method in table["method"].unique()
     ]
     note = "Layer -1 is the stream before the first layer, the embeddings."
-    whole = TableItem("lens", "Readings", table.drop(columns="prompts"), note, [], folded=True)
-    return Section("What layers make the model likely to say", items=(*figures, whole))
+    listing = TableItem("lens", "Readings", table.drop(columns="prompts"), note, [], folded=True)
+    return Section("What layers make the model likely to say", items=(*figures, listing))
 
 
 def _shaded(explained: Attributions, method: str) -> PictureItem:

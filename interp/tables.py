@@ -635,8 +635,8 @@ def activations_index(factors: Iterable[str]) -> pa.Schema:
 
 def factors_of(prompts: "pd.DataFrame") -> list[str]:
     """The factor columns of a prompts table: its text columns that are not in `PROMPTS`."""
-    own = [str(name) for name in prompts.columns if name not in PROMPTS.names]
-    return [name for name in own if prompts[name].dtype.kind not in "iuf"]
+    others = [str(name) for name in prompts.columns if name not in PROMPTS.names]
+    return [name for name in others if prompts[name].dtype.kind not in "iuf"]
 
 
 def prompts_table(found: pa.Schema) -> pa.Schema:

@@ -59,7 +59,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def numbers(text: str) -> tuple[int, ...]:
     """Numbers and ranges, separated by commas: 0,2,5 or 0-2."""
-    found: list[int] = []
+    listed: list[int] = []
     for part in names(text):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
@@ -67,8 +67,8 @@ def numbers(text: str) -> tuple[int, ...]:
             raise ValueError(
                 f"got {shortened(part)!r}, expected numbers such as 0,2,5 or a range such as 0-2"
             )
-        found += range(first, last + 1)
-    return tuple(found)
+        listed += range(first, last + 1)
+    return tuple(listed)
 
 
 def limit(text: str) -> int | str:
@@ -181,11 +181,11 @@ def name(text: str) -> str:
 
 def folder(text: str) -> Path:
     """A folder that exists or can be created."""
-    found = path(text)
-    nearest = next((part for part in (found, *found.parents) if part.exists()), found)
+    place = path(text)
+    nearest = next((part for part in (place, *place.parents) if part.exists()), place)
     if nearest.exists() and not nearest.is_dir():
         raise ValueError(f"{shortened(str(nearest))!r} is a file; expected a folder")
-    return found
+    return place
 
 
 def server(text: str) -> str:

@@ -50,13 +50,13 @@ class Variants:
         declared = self.options_of(name)
         values: dict[str, str] = {}
         for part in parts:
-            found = _OPTION.fullmatch(part)
-            if found is None:
+            match = _OPTION.fullmatch(part)
+            if match is None:
                 raise UserError(
                     f"{shortened(part)!r} in {shortened(label)!r} is not an option with its value; "
                     f"expected {WRITTEN}, such as {_example(name, declared)}"
                 )
-            option, value = found.groups()
+            option, value = match.groups()
             if option in values:
                 raise UserError(f"{shortened(label)!r} gives the option {option} twice; omit one")
             values[option] = value
@@ -120,16 +120,16 @@ class FromVariants(FromText):
             parts = given if isinstance(given, tuple) else (given,)
             given = tuple(text for part in parts for text in self._texts(part))
         try:
-            found = super()._value(given)
+            labels = super()._value(given)
         except OptionError:
             raise
         except UserError as error:
             raise OptionError(str(error)) from error
-        if found == ():
+        if labels == ():
             assert self.variants is not None
             known = ", ".join(self.variants.known())
             raise OptionError(f"no {self.variants.kind} given; expected one or more of {known}")
-        return found
+        return labels
 
     def _texts(self, part: Any) -> Iterator[Any]:
         """Each entry of a mapping of names to options, as text; anything else unchanged."""

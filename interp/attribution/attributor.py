@@ -79,7 +79,7 @@ class Attributor:
     def __call__(self, batch: Batch) -> tuple[Predictions, list[dict[str, Attribution]]]:
         """The batch's answers, and for each prompt its scores by method name."""
         scores: dict[str, Sequence[Attribution]] = {}
-        found: list[Predictions] = []
+        predictions: list[Predictions] = []
         parts = len(self._passes) + len(self._own) * len(batch.prompts)
         part = count()
         for rules, needs, methods in self._passes:
@@ -92,18 +92,18 @@ class Attributor:
                 target=self._target,
                 rules=rules,
             )
-            found.append(captured.predictions)
+            predictions.append(captured.predictions)
             for name, method in methods.items():
                 scores[name] = TokenScores.of(method.scores(captured), batch)
             passed(1.0)
         if self._own:
             from interp.attribution.explained import ExplainedPrompt
 
-            tokens = attributed_tokens(self._target, batch, found[0])
+            tokens = attributed_tokens(self._target, batch, predictions[0])
             explained = [
-                ExplainedPrompt(self._model, prompt, answers, attributed=own, budget=self.budget)
-                for prompt, answers, own in zip(
-                    batch.prompts, found[0].answers, tokens, strict=True
+                ExplainedPrompt(self._model, prompt, answers, attributed=chosen, budget=self.budget)
+                for prompt, answers, chosen in zip(
+                    batch.prompts, predictions[0].answers, tokens, strict=True
                 )
             ]
             with self._model.measuring(), torch.enable_grad():
@@ -114,7 +114,7 @@ class Attributor:
                         alone.append(own_passes.attribute(prompt))
                         passed(1.0)
                     scores[name] = alone
-        return found[0], [
+        return predictions[0], [
             {name: scores[name][index] for name in self._methods}
             for index in range(len(batch.prompts))
         ]
@@ -148,7 +148,7 @@ def shared_pass(
         embeddings = reader_of(model).embed(batch.token_ids)
         start, past = 0, None
         if donors is not None and needs == {"donor_products"}:
-            follows = any(own.ways for own in answers)
+            follows = any(tokens.ways for tokens in answers)
             start, past = shared_start(model, batch, donors, kept=follows)
         read = embeddings[:, start:].detach().requires_grad_(differentiated)
         with ExitStack() as stack:
@@ -164,13 +164,13 @@ def shared_pass(
         gradient = products = None
         if differentiated:
             attributed = objective(target, batch, predictions)
-            (found,) = torch.autograd.grad(attributed.sum(), read)
-            gradient = functional.pad(found, (0, 0, start, 0))
+            (read_gradient,) = torch.autograd.grad(attributed.sum(), read)
+            gradient = functional.pad(read_gradient, (0, 0, start, 0))
         if donors is not None and gradient is not None:
             differences = wide(embeddings) - wide(reader_of(model).embed(donors))
             products = (differences * wide(gradient)).sum(-1)
-    own = gradient if "input_gradient" in needs else None
-    return Captured(batch, predictions.detached(), embeddings, own, rows, maps, heads, products)
+    kept = gradient if "input_gradient" in needs else None
+    return Captured(batch, predictions.detached(), embeddings, kept, rows, maps, heads, products)
 
 
 @contextmanager
@@ -211,11 +211,11 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
         # it is used only for methods that need the weights.
         rules: BackwardRules = getattr(method, "rules", PLAIN)
         alike.setdefault((rules, bool(method.needs & OPEN)), {})[name] = method
-    found: list[_Pass] = []
+    passes: list[_Pass] = []
     for key in sorted(alike, key=lambda key: key != (PLAIN, False)):
         needs = frozenset[Need]().union(*(method.needs for method in alike[key].values()))
-        found.append((key[0], needs, alike[key]))
-    return found or [(PLAIN, frozenset(), {})]
+        passes.append((key[0], needs, alike[key]))
+    return passes or [(PLAIN, frozenset(), {})]
 
 
 def build(label: str, model: Model | None) -> SharedPass | OwnPasses:

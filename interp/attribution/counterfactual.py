@@ -68,10 +68,10 @@ def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
     names = tuple(donors[0].segments)
     nearest, least = prompt, math.inf
     for donor in donors:
-        (given,) = tokenize(model, [mixed(prompt.prompt, donor)])
-        unequal = sum(abs(_length(prompt, name) - _length(given, name)) for name in names)
+        (candidate,) = tokenize(model, [mixed(prompt.prompt, donor)])
+        unequal = sum(abs(_length(prompt, name) - _length(candidate, name)) for name in names)
         if unequal < least:
-            nearest, least = given, unequal
+            nearest, least = candidate, unequal
         if not unequal:
             break
     token_ids = list(prompt.token_ids)

@@ -185,8 +185,8 @@ class ExplainedPrompt:
         """The sum of the scores minus the difference in target between prompt and baseline."""
         with torch.no_grad():
             difference = self.value(self.embeddings) - self.value(baseline)
-        own = scores[:, self.batch.unpadded(0)]
-        return float(own.double().sum() - difference.double().sum())
+        unpadded = scores[:, self.batch.unpadded(0)]
+        return float(unpadded.double().sum() - difference.double().sum())
 
     def passes(self, embeddings: Embeddings, run: Callable[[Embeddings], _Result]) -> list[_Result]:
         """The result of `run` for the rows of each pass within the budget."""
@@ -220,6 +220,6 @@ class _Differentiated(torch.autograd.Function):
         return torch.cat(values)
 
     @staticmethod
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *of_values: Tensor) -> tuple[Tensor, None]:
         (gradients,) = ctx.saved_tensors
-        return given[0][:, None, None] * gradients, None
+        return of_values[0][:, None, None] * gradients, None

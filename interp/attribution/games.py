@@ -32,14 +32,14 @@ def shapley_values(values: Values) -> Values:
     The contributions add up to the value of the full coalition minus that of the empty one.
     """
     players = _players(values)
-    found = np.zeros((*values.shape[:-1], players))
+    contributions = np.zeros((*values.shape[:-1], players))
     for player in range(players):
         for others in _without(players, player):
             size = others.bit_count()
             weight = factorial(size) * factorial(players - size - 1)
             added = values[..., others | 1 << player] - values[..., others]
-            found[..., player] += weight / factorial(players) * added
-    return found
+            contributions[..., player] += weight / factorial(players) * added
+    return contributions
 
 
 def leave_one_out(values: Values) -> Values:
@@ -56,7 +56,7 @@ def interactions(values: Values) -> dict[tuple[int, int], Values]:
     (Grabisch and Roubens 1999); in a game of two players it is v(12) - v(1) - v(2) + v(0).
     """
     players = _players(values)
-    found: dict[tuple[int, int], Values] = {}
+    by_pair: dict[tuple[int, int], Values] = {}
     for one, other in combinations(range(players), 2):
         total = np.zeros(values.shape[:-1])
         for rest in _without(players, one, other):
@@ -65,8 +65,8 @@ def interactions(values: Values) -> dict[tuple[int, int], Values]:
             both = values[..., rest | 1 << one | 1 << other] + values[..., rest]
             apart = values[..., rest | 1 << one] + values[..., rest | 1 << other]
             total += weight / factorial(players - 1) * (both - apart)
-        found[one, other] = total
-    return found
+        by_pair[one, other] = total
+    return by_pair
 
 
 def _players(values: Values) -> int:
@@ -118,5 +118,5 @@ class Coalitions:
     def prompts(self) -> Sequence[Sequence[Prompt]]:
         """The mixed prompts by donor and coalition; many of them have the same text."""
         players = len(self.segments)
-        kept = [[self.segments[i] for i in members(own, players)] for own in range(2**players)]
-        return [[mixed(self.prompt, donor, kept=own) for own in kept] for donor in self.donors]
+        kept = [[self.segments[i] for i in members(group, players)] for group in range(2**players)]
+        return [[mixed(self.prompt, donor, kept=names) for names in kept] for donor in self.donors]

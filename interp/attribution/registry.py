@@ -314,22 +314,22 @@ def find_method(label: str) -> Method:
     point = plugins(METHODS).get(name)
     if point is None:
         raise UserError(unknown("method", name, method_names()))
-    found = loaded(point)
-    if not isinstance(found, Method) or found.name != name:
-        raise misfit(point, found, "an interp.attribution.registry.Method of that name")
-    declared = found.options
+    plugin = loaded(point)
+    if not isinstance(plugin, Method) or plugin.name != name:
+        raise misfit(point, plugin, "an interp.attribution.registry.Method of that name")
+    declared = plugin.options
     if not (isinstance(declared, type) and issubclass(declared, Options)) or any(
         field.is_required() for field in declared.model_fields.values()
     ):
         raise misfit(point, declared, "options that are an interp.options.Options with defaults")
-    return found
+    return plugin
 
 
 def modules_of(label: str) -> list[str]:
     """The modules on which a method's numbers depend: its implementation, and its declaration."""
     method, point = find_method(label), plugins(METHODS).get(name_of(label))
-    own = method.implementation.partition(":")[0]
-    return [own] if point is None else [own, point.module]
+    module = method.implementation.partition(":")[0]
+    return [module] if point is None else [module, point.module]
 
 
 ATTRIBUTION = Variants("method", method_names, lambda name: find_method(name).options)
@@ -339,10 +339,10 @@ ATTRIBUTION = Variants("method", method_names, lambda name: find_method(name).op
 def check_by_coalitions(name: str) -> None:
     """Refuse a method that reads more than values of coalitions; one of another package might."""
     if not _reads_only_coalitions(name):
-        known = [own for own in method_names() if _reads_only_coalitions(own)]
+        allowed = [other for other in method_names() if _reads_only_coalitions(other)]
         raise UserError(
             f"the method {name!r} reads more than the values of coalitions, which are all that "
-            f"effects measure; expected some of {', '.join(known)}"
+            f"effects measure; expected some of {', '.join(allowed)}"
         )
 
 

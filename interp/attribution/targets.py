@@ -45,17 +45,17 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     logits = predictions.columns
     if target == "predicted":
         written = zip(predictions.token_ids.tolist(), predictions.written(), strict=True)
-        return [Attributed((own[0].column if own[0].column < 0 else id_,)) for id_, own in written]
+        return [Attributed((top[0].column if top[0].column < 0 else id_,)) for id_, top in written]
     prompts = [tokenized.prompt for tokenized in batch.prompts]
     answers = predictions.answers
     if target == "gold":
-        golds = [own.of[prompt.answer.gold] for prompt, own in zip(prompts, answers, strict=True)]
+        golds = [ids.of[prompt.answer.gold] for prompt, ids in zip(prompts, answers, strict=True)]
         return [Attributed((token,)) for token in _most_probable(logits, golds)]
-    values = token_logits(logits, [own.tokens for own in answers])
+    values = token_logits(logits, [answer.tokens for answer in answers])
     named = _margin if target == "margin" else _contrast
     pairs = [
-        own.contrast(*named(prompt, _totals(own, of_tokens)))
-        for prompt, own, of_tokens in zip(prompts, answers, values, strict=True)
+        tokens.contrast(*named(prompt, _totals(tokens, of_tokens)))
+        for prompt, tokens, of_tokens in zip(prompts, answers, values, strict=True)
     ]
     if target == "margin":
         return [Attributed(pair.positive, pair.negative) for pair in pairs]
@@ -68,7 +68,7 @@ def _totals(answers: AnswerTokens, logits: Float[Tensor, " _token"]) -> dict[str
     """The logit of each option: the log-sum-exp of its tokens."""
     sizes = [len(tokens) for tokens in answers.of.values()]
     parts = torch.split(logits, sizes)
-    return {name: float(own.logsumexp(0)) for name, own in zip(answers.of, parts, strict=True)}
+    return {name: float(part.logsumexp(0)) for name, part in zip(answers.of, parts, strict=True)}
 
 
 def _contrast(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
@@ -86,8 +86,8 @@ def _margin(prompt: Prompt, totals: Mapping[str, float]) -> tuple[str, str]:
     names = prompt.answer.contrast or tuple(totals)
     if len(names) < 2:
         raise _no_other(prompt)
-    own, other, *_ = sorted(names, key=lambda name: -totals[name])
-    return own, other
+    answered, other, *_ = sorted(names, key=lambda name: -totals[name])
+    return answered, other
 
 
 def _no_other(prompt: Prompt) -> UserError:
@@ -108,17 +108,17 @@ def values_of(predictions: Predictions, attributed: Sequence[Attributed]) -> Obj
     The logit of several tokens is their log-sum-exp. A whole text counts like a token, whose
     probability is that of a reply that begins with the text. All prompts have the same target.
     """
-    others = [one.other for one in attributed if one.other is not None]
-    own = [one.own for one in attributed]
+    others = [of_prompt.other for of_prompt in attributed if of_prompt.other is not None]
+    tokens = [of_prompt.own for of_prompt in attributed]
     columns = predictions.columns
     if others:
-        return _joint(columns, own) - _joint(columns, others)
-    chosen = zip(predictions.answers, own, strict=True)
+        return _joint(columns, tokens) - _joint(columns, others)
+    chosen = zip(predictions.answers, tokens, strict=True)
     firsts = [answers.spelled(column)[0] for answers, (column,) in chosen]
     return log_odds(
         predictions.logits,
         torch.tensor(firsts, device=columns.device),
-        None if firsts == [column for (column,) in own] else _picked(columns, own)[:, 0],
+        None if firsts == [column for (column,) in tokens] else _picked(columns, tokens)[:, 0],
     )
 
 
@@ -127,10 +127,10 @@ def _joint(
 ) -> Float[Tensor, " batch"]:
     """The log-sum-exp of some tokens of each prompt."""
     width = max(map(len, tokens))
-    filled = [[*own, *[own[0]] * (width - len(own))] for own in tokens]
-    beyond = [[place >= len(own) for place in range(width)] for own in tokens]
-    found = _picked(logits, filled)
-    return found.masked_fill(torch.tensor(beyond, device=logits.device), -torch.inf).logsumexp(1)
+    filled = [[*ids, *[ids[0]] * (width - len(ids))] for ids in tokens]
+    beyond = [[place >= len(ids) for place in range(width)] for ids in tokens]
+    picked = _picked(logits, filled)
+    return picked.masked_fill(torch.tensor(beyond, device=logits.device), -torch.inf).logsumexp(1)
 
 
 def _picked(
@@ -151,13 +151,13 @@ def log_odds(
     Its gradient is a positive multiple of the gradients of p and log p, so normalized scores and
     ratios are identical. Unlike theirs, its gradient does not vanish if p rounds to 0 or 1.
     """
-    own = logits.gather(1, tokens[:, None])
+    logit = logits.gather(1, tokens[:, None])
     if whole is None:
         others = logits.scatter(1, tokens[:, None], -torch.inf)
-        return own.squeeze(1) - others.logsumexp(1)
+        return logit.squeeze(1) - others.logsumexp(1)
     # The token also begins other texts, unless the text is the token itself and the rest is 0.
-    rest = (whole[:, None] - own).clamp(max=-torch.finfo(logits.dtype).tiny)
-    others = logits.scatter(1, tokens[:, None], own + torch.log(-torch.expm1(rest)))
+    rest = (whole[:, None] - logit).clamp(max=-torch.finfo(logits.dtype).tiny)
+    others = logits.scatter(1, tokens[:, None], logit + torch.log(-torch.expm1(rest)))
     return whole - others.logsumexp(1)
 
 
@@ -165,4 +165,4 @@ def _most_probable(
     logits: Float[Tensor, "batch vocabulary"], options: Sequence[Sequence[int]]
 ) -> list[int]:
     values = token_logits(logits, options)
-    return [tokens[int(own.argmax())] for own, tokens in zip(values, options, strict=True)]
+    return [tokens[int(scores.argmax())] for scores, tokens in zip(values, options, strict=True)]

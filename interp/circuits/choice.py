@@ -87,11 +87,11 @@ def pruned(graph: Graph, circuit: Circuit) -> Circuit:
 
 def _readers_of_writers(graph: Graph) -> list[list[int]]:
     """The readers that determine each writer's output; none for the input."""
-    found: list[list[int]] = [[] for _ in graph.writers]
+    readers_of: list[list[int]] = [[] for _ in graph.writers]
     for row, reader in enumerate(graph.readers):
         for writer in graph.fed_by(reader):
-            found[writer].append(row)
-    return found
+            readers_of[writer].append(row)
+    return readers_of
 
 
 CHOICES = {"greedy": greedy_order, "top": top_order}
@@ -135,7 +135,7 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
     """Each edge's mean effect over pairs, for each method, from rows of the edges table."""
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
-    found = {}
+    scores = {}
     for method, edges in effects.groupby("method", sort=False):
         means = edges.groupby(["reader", "writer"], sort=False)["effect"].mean().reset_index()
         values = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
@@ -152,8 +152,8 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
                 f"{method}; circuits are chosen from all edges, so measure every edge, without a "
                 "sample"
             )
-        found[str(method)] = values
-    return found
+        scores[str(method)] = values
+    return scores
 
 
 def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
@@ -165,13 +165,13 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))
     ((_, scores),) = mean_scores(graph, effects).items()
-    found: dict[tuple[int, int], float] = {}
+    shares: dict[tuple[int, int], float] = {}
     for share, circuit in _by_share(graph, greedy_order(graph, scores)):
         for row, writer in circuit.nonzero().tolist():
-            found.setdefault((row, writer), share)
+            shares.setdefault((row, writer), share)
     rows = [
         (graph.writers[writer], graph.readers[row].name, float(scores[row, writer]), share)
-        for (row, writer), share in found.items()
+        for (row, writer), share in shares.items()
     ]
     table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])
     return table, graph.heads_per_key
@@ -179,8 +179,8 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
 def half_of(values: Iterable[str], factor: str) -> Collection[str]:
     """A reproducible random half of a factor's values (rounded up)."""
-    known = sorted(set(values))
-    seed = hashlib.sha256("\n".join([factor, *known]).encode()).hexdigest()
+    distinct = sorted(set(values))
+    seed = hashlib.sha256("\n".join([factor, *distinct]).encode()).hexdigest()
     chance = random.Random(seed)
-    order = sorted(known, key=lambda unused: chance.random())
-    return frozenset(order[: -(-len(known) // 2)])
+    order = sorted(distinct, key=lambda unused: chance.random())
+    return frozenset(order[: -(-len(distinct) // 2)])

@@ -100,8 +100,8 @@ class EdgeEstimator:
             mixer = self._graph.heads_of(layer)
             groups = [(mixer, "attn_out")] * shape.mixer
             groups += [(slice(mixer.stop, mixer.stop + 1), "mlp_out")] * shape.mlp
-            for own, site in groups:
-                yield own, locate(model, site, layer), differences[own].sum(0)
+            for writers, site in groups:
+                yield writers, locate(model, site, layer), differences[writers].sum(0)
 
     def _softmax(self, streams: PairStreams) -> EdgeValues:
         model, graph = self._model, self._graph
@@ -110,15 +110,15 @@ class EdgeEstimator:
         layers = range(graph.layers)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in layers}
         with attention_by(model, "eager"):
-            found = _differentiated(model, graph, streams, base, also=patterns)
-            scores, gradients, weights = found
+            differentiated = _differentiated(model, graph, streams, base, also=patterns)
+            scores, gradients, weights = differentiated
             with torch.no_grad():
                 runs = LayerRuns(model, graph, streams)
                 for layer in layers:
-                    own, gradient = weights["pattern", layer][0], gradients["pattern", layer][0]
+                    pattern, gradient = weights["pattern", layer][0], gradients["pattern", layer][0]
                     for readers in runs.outputs(layer, streams.differences):
                         if readers.site in ("q", "k"):
-                            changed = _patterns(model, runs, streams, readers) - own
+                            changed = _patterns(model, runs, streams, readers) - pattern
                             by_head = torch.einsum("whqk,hqk->hw", changed, gradient)
                             _, _, heads, _ = readers.outputs.shape
                             summed = by_head.view(heads, -1, by_head.shape[1]).sum(1)
@@ -172,8 +172,8 @@ def _differentiated(
     writers: slice = slice(None),
 ) -> tuple[EdgeValues, Mapping[SiteKey, Tensor], Mapping[SiteKey, Tensor]]:
     """First-order scores, and gradients with respect to tensors at other locations, and those."""
-    own = range(len(graph.writers))[writers]
-    readers = [reader for reader in graph.readers if graph.writers_before(reader) > own.start]
+    span = range(len(graph.writers))[writers]
+    readers = [reader for reader in graph.readers if graph.writers_before(reader) > span.start]
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
     with (
@@ -193,12 +193,12 @@ def _differentiated(
     outputs = [key for key in values if key[0] in ("q", "k", "v", *_OUTPUTS.values())]
     outputs.append(("resid_post", graph.layers - 1))
     wanted = {key: values[key] for key in outputs} | dict(other_values)
-    found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
-    gradients = dict(zip(wanted, found, strict=True))
+    derivatives = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
+    gradients = dict(zip(wanted, derivatives, strict=True))
 
     def fill(rows: slice, read: Float[Tensor, "some_readers token size"]) -> None:
         read = wide(read)
-        before = range(own.start, min(own.stop, graph.writers_before(graph.readers[rows.start])))
+        before = range(span.start, min(span.stop, graph.writers_before(graph.readers[rows.start])))
         for some in _parts(before, read[0].numel(), most):
             written = streams.differences[some].to(read)
             scores[rows, some] = torch.einsum("rts,wts->rw", read, written).to(scores)
@@ -227,20 +227,20 @@ def _locations(
     model: Model, graph: Graph, readers: Sequence[StreamReader]
 ) -> dict[SiteKey, Location]:
     """Locations of projections and inputs of attention, of outputs, and of streams before norms."""
-    found: dict[SiteKey, Location] = {}
-    for layer in dict.fromkeys(own.layer for own in readers if own.site in ("q", "k", "v")):
+    locations: dict[SiteKey, Location] = {}
+    for layer in dict.fromkeys(node.layer for node in readers if node.site in ("q", "k", "v")):
         for site in ("resid_pre", "q", "k", "v"):
-            found[site, layer] = locate(model, site, layer)
+            locations[site, layer] = locate(model, site, layer)
         heads = model.layers[layer].heads
         assert heads is not None
-        view = found["resid_pre", layer].view
-        found["attention_in", layer] = Location(heads.module, "input", view, layer)
+        view = locations["resid_pre", layer].view
+        locations["attention_in", layer] = Location(heads.module, "input", view, layer)
     for reader in readers:
         if reader.site in _OUTPUTS:
             for key in ((_OUTPUTS[reader.site], reader.layer), stream_read(graph, reader)):
-                found[key] = locate(model, *key)
-    found["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
-    return found
+                locations[key] = locate(model, *key)
+    locations["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
+    return locations
 
 
 def _through_projections(
@@ -277,7 +277,7 @@ def _through(
     """Gradients with respect to the stream, from those with respect to what is computed from it."""
     if len(gradients) == 1:  # batches of gradients cannot pass through every function
         return torch.autograd.grad(output, stream, gradients, retain_graph=True)[0]
-    (found,) = torch.autograd.grad(
+    (batched,) = torch.autograd.grad(
         output, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
     )
-    return found[:, 0]
+    return batched[:, 0]

@@ -91,7 +91,7 @@ class LayerRuns:
         self, layer: int, streams: Streams, located: Mapping[str, Location]
     ) -> dict[str, Activation]:
         """The inputs of the linear modules at these locations, whose outputs are not computed."""
-        entrances = {site: replace(own, end="input") for site, own in located.items()}
+        entrances = {site: replace(location, end="input") for site, location in located.items()}
         with self.unprojected(located):
             return self._recorded(layer, streams, entrances)
 
@@ -99,7 +99,7 @@ class LayerRuns:
     def unprojected(self, located: Mapping[str, Location]) -> Iterator[None]:
         """Within the block, the linear modules at these locations return zeros."""
         with ExitStack() as stack:
-            for module in {own.module for own in located.values()}:
+            for module in {location.module for location in located.values()}:
                 width = input_by_output(module).shape[1]
                 stack.enter_context(replaced(module, partial(_zeros, width=width)))
             yield
@@ -112,7 +112,9 @@ class LayerRuns:
         edits: Sequence[tuple[str, Edit]] = (),
         cache: Cache | None = None,
     ) -> dict[str, Activation]:
-        others = [own for index, own in enumerate(self._layers) if index != layer and self._parts]
+        others = [
+            module for index, module in enumerate(self._layers) if index != layer and self._parts
+        ]
         waiting = len(located)
 
         def end(unused: Tensor) -> None:
@@ -156,16 +158,16 @@ class LayerRuns:
         stream = self._streams.at("resid_pre", layer)
         before = changes[: graph.writers_before(graph.readers[first])].to(stream)
         direct = [*mixer, *["mlp_out"] * (shape.mlp and not between)]
-        found = self.alone(layer, stream + before, direct)
+        tensors = self.alone(layer, stream + before, direct)
         if between:
             own_stream = self._streams.at("resid_mid", layer)
             read = own_stream + changes[: graph.writers_before(graph.readers[mlp])].to(own_stream)
             base = stream.expand(len(read), -1, -1)
-            found |= self.alone(layer, base, ["mlp_out"], [("resid_mid", lambda unused: read)])
+            tensors |= self.alone(layer, base, ["mlp_out"], [("resid_mid", lambda unused: read)])
         for site in (*mixer, *["mlp_out"] * shape.mlp):
-            own = locate(self._model, site, layer).view(found[site])
-            yield ReaderOutputs(site, layer, first, own)
-            first += own.shape[2]
+            outputs = locate(self._model, site, layer).view(tensors[site])
+            yield ReaderOutputs(site, layer, first, outputs)
+            first += outputs.shape[2]
 
     def _run(
         self,
@@ -265,8 +267,8 @@ class ExactEdges:
             metrics: list[float] = runs.metrics_from(layer, copies, [(readers.site, edit)]).tolist()
             return metrics
 
-        own = to_run[readers.first : readers.first + outputs.shape[2]]
-        edges = [(int(head), int(writer)) for head, writer in own.nonzero().tolist()]
+        mask = to_run[readers.first : readers.first + outputs.shape[2]]
+        edges = [(int(head), int(writer)) for head, writer in mask.nonzero().tolist()]
         width = outputs.shape[1]
         for chunk, metrics in in_chunks(
             edges, run, tokens=lambda unused: width, budget=self._budget

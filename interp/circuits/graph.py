@@ -89,9 +89,9 @@ class Graph:
         count = 1 + max((int(match[2]) for match in nodes), default=-1)
         shapes = []
         for layer in range(min(count, len(names))):
-            own = [match for match in nodes if int(match[2]) == layer]
-            kinds = [match[1] + (match[3] or "") + (match[4] or "") for match in own]
-            heads = len({match[0] for match in own if match[3] == "h" and not match[4]})
+            of_layer = [match for match in nodes if int(match[2]) == layer]
+            kinds = [match[1] + (match[3] or "") + (match[4] or "") for match in of_layer]
+            heads = len({match[0] for match in of_layer if match[3] == "h" and not match[4]})
             last = f"a{layer}.h0" if heads else f"a{layer}"
             parallel = (last, f"m{layer}") not in edges
             mixer, mlp = "a" in kinds or heads > 0, "m" in kinds
@@ -115,13 +115,13 @@ class Graph:
     @property
     def heads_per_key(self) -> int:
         """Number of heads that share a key-value head; 1 without heads."""
-        return max((own.heads // own.shared for own in self.shapes if own.heads), default=1)
+        return max((shape.heads // shape.shared for shape in self.shapes if shape.heads), default=1)
 
     def check_heads(self, what: str) -> None:
         """Check that every layer has heads and an MLP, as `what` requires."""
-        for layer, own in enumerate(self.shapes):
-            if not own.heads or not own.mlp:
-                lacking = "MLP" if own.heads else "heads that can be separated"
+        for layer, shape in enumerate(self.shapes):
+            if not shape.heads or not shape.mlp:
+                lacking = "MLP" if shape.heads else "heads that can be separated"
                 raise UserError(
                     f"{what} need heads and an MLP in every layer, and layer {layer} has no "
                     f"{lacking}; edges can be measured by the methods "
@@ -132,30 +132,30 @@ class Graph:
     def writers(self) -> Sequence[str]:
         """Names of the writers, in the order of writing: input, a0.h0, ..., m0, ..."""
         names = ["input"]
-        for layer, own in enumerate(self.shapes):
-            names += [f"a{layer}.h{head}" for head in range(own.heads)]
-            names += [f"a{layer}"] * (own.mixer and not own.heads) + [f"m{layer}"] * own.mlp
+        for layer, shape in enumerate(self.shapes):
+            names += [f"a{layer}.h{head}" for head in range(shape.heads)]
+            names += [f"a{layer}"] * (shape.mixer and not shape.heads) + [f"m{layer}"] * shape.mlp
         return names
 
     @cached_property
     def readers(self) -> Sequence[StreamReader]:
         """The readers, in the order in which they read."""
-        found: list[StreamReader] = []
-        for layer, own in enumerate(self.shapes):
-            shared = own.shared if own.heads else 0
-            counts: dict[ReaderSite, int] = {"q": own.heads, "k": shared, "v": shared}
-            counts |= {"mixer": own.mixer and not own.heads, "mlp": own.mlp}
-            found += [StreamReader(site, layer, n) for site in counts for n in range(counts[site])]
-        return [*found, StreamReader("logits", self.layers)]
+        places: list[StreamReader] = []
+        for layer, shape in enumerate(self.shapes):
+            shared = shape.shared if shape.heads else 0
+            counts: dict[ReaderSite, int] = {"q": shape.heads, "k": shared, "v": shared}
+            counts |= {"mixer": shape.mixer and not shape.heads, "mlp": shape.mlp}
+            places += [StreamReader(site, layer, n) for site in counts for n in range(counts[site])]
+        return [*places, StreamReader("logits", self.layers)]
 
     @cached_property
     def _first_readers(self) -> Sequence[int]:
-        counts = [own.mixer_readers + own.mlp for own in self.shapes]
+        counts = [shape.mixer_readers + shape.mlp for shape in self.shapes]
         return list(accumulate(counts, initial=0))
 
     @cached_property
     def _first_writers(self) -> list[int]:
-        counts = [own.mixer_writers + own.mlp for own in self.shapes]
+        counts = [shape.mixer_writers + shape.mlp for shape in self.shapes]
         return list(accumulate(counts, initial=1))
 
     def attention_readers(self, layer: int) -> slice:
@@ -179,20 +179,20 @@ class Graph:
         """The writers that a reader feeds directly: heads, a mixer or an MLP; none for logits."""
         if reader.site == "logits":
             return range(0)
-        own, writers = self.shapes[reader.layer], self.heads_of(reader.layer)
+        shape, writers = self.shapes[reader.layer], self.heads_of(reader.layer)
         if reader.site == "mlp":
             return range(writers.stop, writers.stop + 1)
-        heads = own.heads // own.shared if reader.site in ("k", "v") else 1
+        heads = shape.heads // shape.shared if reader.site in ("k", "v") else 1
         first = writers.start + reader.head * heads
         return range(first, first + heads)
 
     @cached_property
     def edges(self) -> Bool[Tensor, "reader writer"]:
         """Mask of the edges that exist."""
-        found = zeros(len(self.readers), len(self.writers)).bool()
+        mask = zeros(len(self.readers), len(self.writers)).bool()
         for row, reader in enumerate(self.readers):
-            found[row, : self.writers_before(reader)] = True
-        return found
+            mask[row, : self.writers_before(reader)] = True
+        return mask
 
 
 _NODE = re.compile(r"([am])(\d{1,4})(?:\.(h|kv)\d{1,5}(?:\.([qkv]))?)?")

@@ -51,28 +51,28 @@ def circuit_metrics(
         past = _Run(model, graph, streams, sources, empty).source_key_values()
 
     def run(chunk: Sequence[Circuit]) -> list[float]:
-        own = _Run(model, graph, streams, sources, torch.stack(list(chunk)), past=past)
-        found: list[float] = own.metrics().tolist()
-        return found
+        batch = _Run(model, graph, streams, sources, torch.stack(list(chunk)), past=past)
+        in_logits: list[float] = batch.metrics().tolist()
+        return in_logits
 
     per_layer = len(graph.readers) // graph.layers * streams.differences.shape[1]
     keys = [circuit.numpy().tobytes() for circuit in circuits]
     distinct = dict(zip(keys, circuits, strict=True))
     every, metrics = list(distinct.values()), list[float]()
-    for _, own in in_chunks(every, run, tokens=lambda unused: per_layer, budget=budget):
-        metrics += own
+    for _, chunk_metrics in in_chunks(every, run, tokens=lambda unused: per_layer, budget=budget):
+        metrics += chunk_metrics
         passed(len(metrics) / len(distinct))
-    found = dict(zip(distinct, metrics, strict=True))
-    return [found[key] for key in keys]
+    metric_of = dict(zip(distinct, metrics, strict=True))
+    return [metric_of[key] for key in keys]
 
 
 def _source_streams(graph: Graph, streams: PairStreams) -> dict[SiteKey, Tensor]:
     """The source prompt's residual stream at each site that is read, (token, size)."""
-    found = {}
+    sources = {}
     for key, reader in {stream_read(graph, reader): reader for reader in graph.readers}.items():
         stream, before = streams.at(*key)[0], graph.writers_before(reader)
-        found[key] = stream + streams.differences[:before].sum(0).to(stream)
-    return found
+        sources[key] = stream + streams.differences[:before].sum(0).to(stream)
+    return sources
 
 
 class _Run:
@@ -110,7 +110,7 @@ class _Run:
                 cache = self._run_layer(layer, rows)
                 if before is not None:  # the circuits' own in these rows, or the source's
                     source = before[layer]
-                    keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
+                    keys, values = (part.repeat(len(self._circuits), 1, 1, 1) for part in source)
                     keys[rows], values[rows] = of_layer(cache, layer)
                     before[layer] = keys, values
         last = slice(len(graph.readers) - 1, len(graph.readers))
@@ -147,15 +147,15 @@ class _Run:
         read = stream + sums.to(stream)
 
         def write_heads(z: Tensor) -> Tensor:
-            own = self._model.layers[layer]
-            before = written_by_heads(own, self._streams.at("z", layer))
-            self._keep(rows, heads, written_by_heads(own, z) - before)
+            block = self._model.layers[layer]
+            before = written_by_heads(block, self._streams.at("z", layer))
+            self._keep(rows, heads, written_by_heads(block, z) - before)
             return z
 
         def read_between(unused: Tensor) -> Tensor:
-            own = self._sums(rows, slice(mlp, mlp + 1), heads)[:, 0]
+            of_heads = self._sums(rows, slice(mlp, mlp + 1), heads)[:, 0]
             stream = self._sources["resid_mid", layer]
-            return stream + (sums[:, -1] + own).to(stream)
+            return stream + (sums[:, -1] + of_heads).to(stream)
 
         located = {site: locate(self._model, site, layer) for site in ATTENDED}
         edits = list(self._attended(layer, read[:, :-1], located))
@@ -183,20 +183,20 @@ class _Run:
         """Queries, keys and values, each head's computed only from its own reader's stream."""
         inputs = self._layers.inputs(layer, read.flatten(0, 1), located)
         first = 0
-        for site, own in located.items():
-            weight = own.view(input_by_output(own.module)[None])[0]
+        for site, location in located.items():
+            weight = location.view(input_by_output(location.module)[None])[0]
             last = first + weight.shape[1]
             streams = inputs[site].view(*read.shape)[:, first:last]
             values = torch.einsum("rhti,ihs->rths", streams, weight)
-            bias = getattr(own.module, "bias", None)
+            bias = getattr(location.module, "bias", None)
             if bias is not None:
-                values = values + own.view(bias[None, None])
-            yield site, writing(own.view, values)
+                values = values + location.view(bias[None, None])
+            yield site, writing(location.view, values)
             first = last
 
     def _keep(
-        self, rows: Int[Tensor, " row"], own: slice, change: Float[Tensor, "writer row token size"]
+        self, rows: Int[Tensor, " row"], span: slice, change: Float[Tensor, "writer row token size"]
     ) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
-        kept = change.to(self._kept) - self._streams.differences[own][:, None]
-        self._kept[rows, own] = kept.transpose(0, 1)
+        kept = change.to(self._kept) - self._streams.differences[span][:, None]
+        self._kept[rows, span] = kept.transpose(0, 1)

@@ -30,9 +30,9 @@ Written = Float[Tensor, "writer token size"]
 def writer_sites(graph: Graph) -> list[SiteKey]:
     """The sites from which the writers' contributions are computed."""
     sites: list[SiteKey] = [("resid_pre", 0)]
-    for layer, own in enumerate(graph.shapes):
-        mixer = ("z" if own.heads else "attn_out", layer)
-        sites += [mixer] * own.mixer + [("mlp_out", layer)] * own.mlp
+    for layer, shape in enumerate(graph.shapes):
+        mixer = ("z" if shape.heads else "attn_out", layer)
+        sites += [mixer] * shape.mixer + [("mlp_out", layer)] * shape.mlp
     return sites
 
 
@@ -92,12 +92,12 @@ class PairStreams:
     def _check(self, model: Model, graph: Graph) -> None:
         key = entrance(model, graph.layers)
         base, source = (run.values[key] for run in (self.passes.base, self.passes.source))
-        whole = _difference(base, source, self.passes.pair)[0]
-        error = (self.differences.sum(0).to(whole) - whole).norm(dim=-1)
-        size = self.differences.norm(dim=-1).sum(0).to(whole)
+        difference = _difference(base, source, self.passes.pair)[0]
+        error = (self.differences.sum(0).to(difference) - difference).norm(dim=-1)
+        size = self.differences.norm(dim=-1).sum(0).to(difference)
         # Where nothing but rounding differs, sums may be off by 16 roundings of the stream.
-        eps = torch.finfo(whole.dtype).eps
-        rounding = 16 * eps * base[0].norm(dim=-1).to(whole)
+        eps = torch.finfo(difference.dtype).eps
+        rounding = 16 * eps * base[0].norm(dim=-1).to(difference)
         if bool((error > max(1e-3, 4 * eps) * size + rounding).any()):
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) adds more to the residual stream "
@@ -114,8 +114,8 @@ def _differences(model: Model, graph: Graph, passes: PairPasses) -> Written:
     for site, layer in writer_sites(graph):
         base, source = (run.values[site, layer] for run in (passes.base, passes.source))
         if site == "z":
-            own = model.layers[layer]
-            base, source = (written_by_heads(own, z)[:, 0] for z in (base, source))
+            block = model.layers[layer]
+            base, source = (written_by_heads(block, z)[:, 0] for z in (base, source))
         end = first + len(base)
         differences[first:end] = _difference(base, source, passes.pair)
         first = end
@@ -136,6 +136,6 @@ def stream_read(graph: Graph, reader: StreamReader) -> SiteKey:
     """The site at which a reader reads the residual stream."""
     if reader.site == "logits":
         return "resid_post", graph.layers - 1
-    own = graph.shapes[reader.layer]
-    between = reader.site == "mlp" and own.mixer and not own.parallel
+    shape = graph.shapes[reader.layer]
+    between = reader.site == "mlp" and shape.mixer and not shape.parallel
     return ("resid_mid" if between else "resid_pre"), reader.layer

@@ -93,18 +93,18 @@ class Intervention:
         changed once: a second exchange would undo the first. `unchanged` are the streams of the
         prompt itself at the positions.
         """
-        own = self.directions[layer]
-        count, expected = own.unit.shape[1], {"swap": 2, "add": 1}.get(self.kind)
+        directions = self.directions[layer]
+        count, expected = directions.unit.shape[1], {"swap": 2, "add": 1}.get(self.kind)
         if expected is not None and count != expected:
             raise UserError(f"{self.kind} needs {expected} directions, got {count}")
         if self.kind == "add":
             sizes = streams.double().norm(dim=1, keepdim=True)
-            added: Tensor = sizes * own.unit.T.to(streams.device)
+            added: Tensor = sizes * directions.unit.T.to(streams.device)
             return self.dose * added
-        before = own.coordinates(unchanged)
+        before = directions.coordinates(unchanged)
         exchanged = before.flip(1) if self.kind == "swap" else torch.zeros_like(before)
         wanted = before + self.dose * (exchanged - before)
-        return own.along(wanted - own.coordinates(streams))
+        return directions.along(wanted - directions.coordinates(streams))
 
 
 def placebo(seed: int, norms: Float[Tensor, " token"], like: Streams) -> Streams:
@@ -137,20 +137,20 @@ def intervene(
     # A placebo follows its intervention, whose changes' norms it takes.
     order = sorted(range(len(interventions)), key=lambda i: min(interventions[i].directions))
     rows: list[_Row] = [
-        (own, seed)
-        for own in (interventions[index] for index in order)
-        for seed in (None, *own.seeds)
+        (intervention, seed)
+        for intervention in (interventions[index] for index in order)
+        for seed in (None, *intervention.seeds)
     ]
-    layers = sorted({layer for own in interventions for layer in own.directions})
+    layers = sorted({layer for intervention in interventions for layer in intervention.directions})
     keys = [("resid_post", layer) for layer in layers]
     base, metrics = engine.run_edited(
         pair, keys, rows, partial(_edits, model, {}), first=lambda row: min(row[0].positions)
     )
-    left, found = iter(metrics), {}
+    left, outcomes = iter(metrics), {}
     for index in order:
-        found[index] = next(left), tuple(next(left) for _ in interventions[index].seeds)
-    each = [found[index] for index in range(len(interventions))]
-    return Outcomes(base, tuple(own for own, _ in each), tuple(drawn for _, drawn in each))
+        outcomes[index] = next(left), tuple(next(left) for _ in interventions[index].seeds)
+    each = [outcomes[index] for index in range(len(interventions))]
+    return Outcomes(base, tuple(changed for changed, _ in each), tuple(drawn for _, drawn in each))
 
 
 _Norms = dict[tuple[int, int], Float[Tensor, " _"]]
@@ -162,7 +162,7 @@ def _edits(
 ) -> list[LocatedEdit]:
     """The edits of one pass, which begins at token `start`."""
     edits: list[LocatedEdit] = []
-    for layer in sorted({layer for own, _ in rows for layer in own.directions}):
+    for layer in sorted({layer for intervention, _ in rows for layer in intervention.directions}):
         values = passes.base.values["resid_post", layer]
         # In an encoder, and for streams side by side, as the edits see them.
         unchanged = values.reshape(1, len(passes.pair.base) - passes.pair.shared, -1)[0]
@@ -184,14 +184,14 @@ def _changed(
 ) -> Float[Tensor, "row tokens width"]:
     """The streams behind a layer with the changes of each row, whose norms are noted."""
     patched = tensor.clone()
-    for number, (own, seed) in enumerate(rows):
-        if layer in own.directions:
-            at = torch.tensor(own.positions, device=tensor.device)
+    for number, (intervention, seed) in enumerate(rows):
+        if layer in intervention.directions:
+            at = torch.tensor(intervention.positions, device=tensor.device)
             streams = tensor[number, at - start]
             if seed is None:
-                change = own.change(layer, streams, unchanged[at])
-                norms[id(own), layer] = change.norm(dim=1)
+                change = intervention.change(layer, streams, unchanged[at])
+                norms[id(intervention), layer] = change.norm(dim=1)
             else:
-                change = placebo(seed, norms[id(own), layer], streams)
+                change = placebo(seed, norms[id(intervention), layer], streams)
             patched[number, at - start] = (streams.double() + change).to(streams.dtype)
     return patched

@@ -93,23 +93,23 @@ def summed_rows(
     `directions` are folded rows of the unembedding; a pass has at most `budget` tokens.
     """
 
-    def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
-        batch = pad(model, own)
+    def summed(chunk: Sequence[TokenizedPrompt]) -> LensRows:
+        batch = pad(model, chunk)
         tokens = batch.unpadded(0)  # those of every row, since the texts are equally long
         counted = torch.zeros_like(batch.attention_mask)
         counted[:, (tokens.start or 0) + FIRST : tokens.stop - 1] = 1
-        length = len(own[0]) - FIRST - 1
-        found = []
+        length = len(chunk[0]) - FIRST - 1
+        by_word = []
         for gradients in _gradients(model, batch, directions, layers, counted):
             each = (
                 (wide(one) * counted.to(one.device)[..., None]).sum((0, 1)) for one in gradients
             )
-            found.append(torch.stack([rows.cpu() for rows in each]) / length)
-        return torch.stack(found, 1)
+            by_word.append(torch.stack([rows.cpu() for rows in each]) / length)
+        return torch.stack(by_word, 1)
 
     for _, alike in groupby(texts, key=len):
-        for own, found in in_chunks(list(alike), summed, tokens=len, budget=budget):
-            yield len(own), found
+        for done, sums in in_chunks(list(alike), summed, tokens=len, budget=budget):
+            yield len(done), sums
 
 
 def own_rows(
@@ -128,11 +128,11 @@ def own_rows(
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)
     at = torch.tensor(places, dtype=torch.long).reshape(-1, 2)
-    found = []
+    by_word = []
     for gradients in _gradients(model, batch, directions, layers, batch.attention_mask):
         each = (one[tuple(at.to(one.device).T)].to("cpu") for one in gradients)
-        found.append(torch.stack([wide(own) for own in each]))
-    return torch.stack(found, 1)
+        by_word.append(torch.stack([wide(rows) for rows in each]))
+    return torch.stack(by_word, 1)
 
 
 def logit_rows(model: Model, token_ids: Sequence[int], layers: Sequence[int]) -> LensRows:

@@ -164,8 +164,8 @@ def fitted(
         with locked(lens.folder, _LOCK):
             _fit(model, lens, dict(zip(token_ids, directions, strict=True)), read, budget)
         parts = [lens.part(word) for word in token_ids]
-    found = torch.stack([part.rows for part in parts], 1) / len(read)
-    return found[[layer - EMBEDDING for layer in layers]]
+    rows = torch.stack([part.rows for part in parts], 1) / len(read)
+    return rows[[layer - EMBEDDING for layer in layers]]
 
 
 class LensOfWords:
@@ -188,10 +188,10 @@ class LensOfWords:
         """Fit or read the rows of all words at once, given by their tokens."""
         new = [token for token in dict.fromkeys(tokens) if token not in self._fitted]
         if new and self._kind == "jacobian":
-            found = fitted(
+            rows = fitted(
                 self._model, new, self._layers, self._texts, batch_tokens=self._batch_tokens
             )
-            self._fitted |= dict(zip(new, found.unbind(1), strict=True))
+            self._fitted |= dict(zip(new, rows.unbind(1), strict=True))
 
     def rows(
         self, tokens: Sequence[int], batch: Batch, places: Sequence[tuple[int, int]]
@@ -212,10 +212,10 @@ def _opened(folder: Path, record: LensRecord) -> _Lens:
         folder.mkdir(parents=True, exist_ok=True)
     lens = make_folder(folder, record.name)
     file = inside(lens, RECORD)
-    found = read_record(file, LensRecord)
-    if found is None:
+    stored = read_record(file, LensRecord)
+    if stored is None:
         write_record(file, record)
-    elif found != record:
+    elif stored != record:
         raise UserError(f"{lens} is not the lens that its name says; remove it")
     return _Lens(lens, record)
 
@@ -239,8 +239,8 @@ def _fit(
     with Progress(f"lens {model.name}", total=total, unit="rows") as progress:
         for start, group in groupby(sorted(missing, key=begun), key=begun):
             words = list(group)
-            own = torch.stack([directions[word] for word in words])
-            for number, rows in summed_rows(model, texts[start:], own, layers, budget=budget):
+            vectors = torch.stack([directions[word] for word in words])
+            for number, rows in summed_rows(model, texts[start:], vectors, layers, budget=budget):
                 for place, word in enumerate(words):
                     part = missing[word]
                     missing[word] = _Part(part.rows + rows[:, place], part.texts + number)

@@ -135,7 +135,7 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
         return SpearmanTest(
             n=n, note=f"undefined: {n} rows with both values; at least 3 are needed"
         )
-    constant = [name for name, own in zip("xy", pairs.T, strict=True) if (own == own[0]).all()]
+    constant = [name for name, axis in zip("xy", pairs.T, strict=True) if (axis == axis[0]).all()]
     if constant:
         return SpearmanTest(n=n, note=f"undefined: {' and '.join(constant)} constant")
     rho = float(stats.spearmanr(*pairs.T).statistic)

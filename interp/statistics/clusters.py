@@ -91,7 +91,7 @@ def cluster_contrast(
     with np.errstate(invalid="ignore"):
         mean_a, mean_b = (values @ weights / weights.sum(axis=0)).tolist()
     (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
-    found = ClusterContrast(
+    contrast = ClusterContrast(
         mean_a=mean_a,
         mean_b=mean_b,
         difference=apart(mean_a, mean_b),
@@ -101,12 +101,12 @@ def cluster_contrast(
         trials_a=int(trials_a),
         trials_b=int(trials_b),
     )
-    fewest = min(found.clusters_a, found.clusters_b)
+    fewest = min(contrast.clusters_a, contrast.clusters_b)
     if fewest < FEWEST:
-        return replace(found, note=too_few(fewest, "a group has "))
+        return replace(contrast, note=too_few(fewest, "a group has "))
     (low_a, low_b, low), (high_a, high_b, high), p = _intervals(values, weights)
     return replace(
-        found, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
+        contrast, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
     )
 
 
@@ -119,8 +119,8 @@ def _intervals(
     (center,), (error,) = _differences_and_errors(values, weights, every)
     drawn, errors = _differences_and_errors(values, weights, bootstrap_counts(clusters, RESAMPLES))
     # A resample that lacks one of the groups has no mean; with `FEWEST` clusters this is rare.
-    there = np.isfinite(errors).all(axis=1)
-    distances = (drawn - center)[there] / np.maximum(errors[there], LEAST_ERROR * error)
+    defined = np.isfinite(errors).all(axis=1)
+    distances = (drawn - center)[defined] / np.maximum(errors[defined], LEAST_ERROR * error)
     last = max(int((1 - LEVEL) / 2 * (1 + len(distances))), 1)
     ranked = np.sort(distances, axis=0)
     low, high = center - ranked[-last] * error, center - ranked[last - 1] * error
@@ -143,7 +143,7 @@ def _differences_and_errors(
             (values - means[:, [side]]) * weights[:, side] / masses[:, [side]] for side in (0, 1)
         ]
     away.append(away[0] - away[1])
-    squares = np.stack([(counts * own**2).sum(axis=1) for own in away], axis=1)
+    squares = np.stack([(counts * deviations**2).sum(axis=1) for deviations in away], axis=1)
     differences = np.column_stack([means, means[:, 0] - means[:, 1]])
     return differences, np.sqrt(k / (k - 1) * squares)
 
@@ -184,16 +184,16 @@ def small_sample(clusters: Iterable[Hashable], what: str) -> str:
 
     Clusters are read only until there are enough; `what` is "pair", "fact" or the clusters' factor.
     """
-    found: set[Hashable] = set()
+    seen: set[Hashable] = set()
     for cluster in clusters:
-        found.add(cluster)
-        if len(found) >= FEWEST:
+        seen.add(cluster)
+        if len(seen) >= FEWEST:
             return ""
-    several = "s" * (len(found) != 1)
+    several = "s" * (len(seen) != 1)
     plain = what in ("pair", "fact")
     number = f"{what}{several}" if plain else f"distinct value{several} of {what}"
     return (
-        f"small sample: {len(found)} {number}; tests and intervals need at least {FEWEST}, so most "
+        f"small sample: {len(seen)} {number}; tests and intervals need at least {FEWEST}, so most "
         "tables leave them empty"
     )
 

@@ -98,10 +98,10 @@ def contrast_table(
     mass = pairs[weight].astype(float) if weight else 1.0
     counted = pairs.assign(hits=pairs["paired"].astype(float) * mass, trials=mass)
     rows = [
-        {**where, "status": status, **asdict(found)}
+        {**where, "status": status, **asdict(estimate)}
         for status, contrasts in ((CONFIRMATORY, named), (EXPLORATORY, exploratory))
         for contrast in contrasts
-        for where, found in _rows(counted, contrast, cluster)
+        for where, estimate in _rows(counted, contrast, cluster)
     ]
     columns = ["model", "factor", "contrast", "status", *Difference.__dataclass_fields__]
     table = pd.DataFrame(rows, columns=columns)
@@ -121,26 +121,26 @@ def _rows(
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {
-            str(level): found.groupby(cluster, sort=False)[["hits", "trials"]].sum()
-            for level, found in rows.groupby(factor, sort=False)
+            str(level): at_level.groupby(cluster, sort=False)[["hits", "trials"]].sum()
+            for level, at_level in rows.groupby(factor, sort=False)
         }
         where = {"model": str(cell.get(MODEL, "")), "factor": factor}
         if contrast.levels is None and factor != MODEL:
             if len(of_level) > 1:
-                name, found = spread(of_level)
-                yield {**where, "contrast": name}, found
+                name, estimate = spread(of_level)
+                yield {**where, "contrast": name}, estimate
             continue
         for a, b in combinations(of_level, 2) if contrast.levels is None else [contrast.levels]:
             if a in of_level and b in of_level:
-                found = difference(of_level[a], of_level[b])
-                yield {**where, "contrast": f"{a} - {b}"}, found
+                estimate = difference(of_level[a], of_level[b])
+                yield {**where, "contrast": f"{a} - {b}"}, estimate
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
     """The difference between two shares, from tables of hits and trials by cluster."""
     paired, fewest = _counted(a, b)
     shares = _share(a), _share(b)
-    found = Difference(
+    estimate = Difference(
         apart(*shares),
         share_a=shares[0],
         share_b=shares[1],
@@ -148,18 +148,18 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
         paired=paired,
     )
     if fewest < FEWEST:
-        return replace(found, note=f"no test: fewer than {FEWEST} clusters on a side")
+        return replace(estimate, note=f"no test: fewer than {FEWEST} clusters on a side")
     drawn = difference_drawn(a, b, paired=paired)
-    permuted = (_by_signs if paired else _by_relabeling)(a, b, found.difference)
+    permuted = (_by_signs if paired else _by_relabeling)(a, b, estimate.difference)
     (low, high), (below, above) = drawn.ends(), drawn.ends(ONE_SIDED)
     detectable = (high - low) / 2 * (1 + beyond_half(fewest))
     low, high, p = agreeing((low, high), drawn.p(0.0), permuted)
     return replace(
-        found,
+        estimate,
         low=low,
         high=high,
         p=p,
-        p_least=least_sign_p(found.clusters, RESAMPLES) if paired else 1 / (1 + RESAMPLES),
+        p_least=least_sign_p(estimate.clusters, RESAMPLES) if paired else 1 / (1 + RESAMPLES),
         detectable=detectable,
         excluded_below=below,
         excluded_above=above,
@@ -187,14 +187,14 @@ def _added(sums: pd.DataFrame, share: float) -> pd.Series:
     return (sums["hits"] - share * sums["trials"]) / sums["trials"].sum()
 
 
-def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
+def _by_signs(a: pd.DataFrame, b: pd.DataFrame, observed: float) -> float:
     """The p-value from random signs of each cluster's contribution to the difference."""
-    both = _share(pd.concat([a, b]))
-    added = _added(a, both).sub(_added(b, both), fill_value=0.0).to_numpy()
-    return share_as_far(random_sign_sums(added, resamples=RESAMPLES), found, rounding=ROUNDING)
+    pooled = _share(pd.concat([a, b]))
+    added = _added(a, pooled).sub(_added(b, pooled), fill_value=0.0).to_numpy()
+    return share_as_far(random_sign_sums(added, resamples=RESAMPLES), observed, rounding=ROUNDING)
 
 
-def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
+def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, observed: float) -> float:
     """The p-value from permuting shares among clusters, which keep their levels and trials.
 
     The statistic is the difference divided by its standard error, which matters if the groups of
@@ -216,8 +216,8 @@ def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
         permutation_sums(shares**2, columns[:, 2:], resamples=RESAMPLES),
         *of_variance,
     )
-    own = _over_errors((shares @ columns)[None], (shares**2 @ columns[:, 2:])[None], *of_variance)
-    return share_as_far(drawn, float(own[0]) if found else 0.0)
+    ratio = _over_errors((shares @ columns)[None], (shares**2 @ columns[:, 2:])[None], *of_variance)
+    return share_as_far(drawn, float(ratio[0]) if observed else 0.0)
 
 
 def _over_errors(

@@ -49,13 +49,13 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 
 def corrected_over(families: Iterable[pd.DataFrame]) -> str:
     """Over how much p_holm is corrected, such as "2 tests of 2 models"."""
-    tested = [own[own["p_holm"].notna()] for own in families]
-    sizes = [int(own.filter(regex=r"^p_holm(_chance)?$").count().sum()) for own in tested]
-    models = max((own["model"].nunique() for own in tested), default=0)
-    known = sorted({size for size in sizes if size})
-    if not known:
+    tested = [family[family["p_holm"].notna()] for family in families]
+    sizes = [int(tests.filter(regex=r"^p_holm(_chance)?$").count().sum()) for tests in tested]
+    models = max((tests["model"].nunique() for tests in tested), default=0)
+    unique = sorted({size for size in sizes if size})
+    if not unique:
         return "no test"
-    text = f"{known[0]:,} to {known[-1]:,} tests" if known[1:] else counted(known[0], "test")
+    text = f"{unique[0]:,} to {unique[-1]:,} tests" if unique[1:] else counted(unique[0], "test")
     return f"{text} of {counted(models, 'model')}"
 
 

@@ -181,16 +181,16 @@ def auroc(
         won, weights = _won(rows, score, is_positive, weight)
         share = float(rows[weight].sum()) / total
         area += share * float(weights[is_positive] @ won[is_positive])
-        own = {"won": won, "weight": share * weights, "cluster": rows[cluster].to_numpy()}
-        parts.append(pd.DataFrame(own))
-    found = pd.concat(parts, ignore_index=True)
+        columns = {"won": won, "weight": share * weights, "cluster": rows[cluster].to_numpy()}
+        parts.append(pd.DataFrame(columns))
+    compared = pd.concat(parts, ignore_index=True)
     # Deviations from the whole area, since a stratum of one pair never deviates from its own.
-    found["own"] = (found["won"] - area) * found["weight"]
-    deviations = found["own"].groupby(found["cluster"].to_numpy()).sum()
+    compared["own"] = (compared["won"] - area) * compared["weight"]
+    deviations = compared["own"].groupby(compared["cluster"].to_numpy()).sum()
     ends, note = (NAN, NAN), ""
     if len(deviations) < FEWEST:
         note = too_few(len(deviations))
-    elif np.ptp(found["won"]) < ROUNDING:
+    elif np.ptp(compared["won"]) < ROUNDING:
         area = round(area, 12)
         note = "AUROC's interval undefined: the sides are all alike, or perfectly separated"
     else:

@@ -105,7 +105,7 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     sums = np.where(np.abs(sums) <= ROUNDING * sizes, 0.0, sums)
     mean = estimates(sums[None], masses[None], np.ones((1, len(sums)), dtype=bool))
     (note,) = reasons(mean, np.array([len(sums)]))
-    center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))
+    center, low, high, p = (float(cells[0]) for cells in (mean.value, mean.low, mean.high, mean.p))
     return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
 
 
@@ -122,11 +122,11 @@ def signs_agree(
     `ends` and `p` are those of another interval and test that agree with each other; `against` is
     the tested share.
     """
-    share, there = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
-    one = _Together(hits[None], trials[None], there, share)
-    lower, upper = one.subsets(FINE)
+    share, used = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
+    together = _Together(hits[None], trials[None], used, share)
+    lower, upper = together.subsets(FINE)
     (low,), (high,) = _reached(np.array(ends[:1]), np.array(ends[1:]), lower, upper)
-    larger = max(p, 2 / (1 + FINE), *one.sign_p(lower, upper, against).tolist())
+    larger = max(p, 2 / (1 + FINE), *together.sign_p(lower, upper, against).tolist())
     return max(float(low), 0.0), min(float(high), 1.0), larger
 
 
@@ -171,22 +171,22 @@ def estimates(
     low, high, p, least = (np.full(len(sums), np.nan) for _ in range(4))
     flat = np.zeros(len(sums), dtype=bool)
     for alike in _alike(masses, present):
-        there, cells = present[alike[0]], alike[np.isfinite(value[alike])]
-        clusters = int(there.sum())
+        used, cells = present[alike[0]], alike[np.isfinite(value[alike])]
+        clusters = int(used.sum())
         if clusters < FEWEST:
             continue
         for part in _parts(cells, resamples):
-            one = _Together(sums[part], masses[part], there, value[part])
-            drawn = one.drawn(resamples)
-            low[part], high[part] = one.ends(*drawn)
-            flat[part] = one.flat
+            together = _Together(sums[part], masses[part], used, value[part])
+            drawn = together.drawn(resamples)
+            low[part], high[part] = together.ends(*drawn)
+            flat[part] = together.flat
             if against is not None:
-                p[part] = one.p(*drawn, against)
+                p[part] = together.p(*drawn, against)
         if against is not None:
             for part in _parts(cells[p[cells] <= SMALL], FINE):
-                one = _Together(sums[part], masses[part], there, value[part])
-                p[part] = one.p(*one.drawn(FINE), against)
-            positive = (masses[cells[:1]][:, there] > 0).all()
+                together = _Together(sums[part], masses[part], used, value[part])
+                p[part] = together.p(*together.drawn(FINE), against)
+            positive = (masses[cells[:1]][:, used] > 0).all()
             by_signs = least_sign_p(clusters, FINE) if positive else 0.0
             least[cells] = np.where(flat[cells], by_signs, max(2 / (1 + FINE), by_signs))
     return Estimates(value, low, high, p, least, flat)
@@ -233,10 +233,10 @@ class _Together:
         self,
         sums: Float[np.ndarray, "cells every"],
         masses: Float[np.ndarray, "cells every"],
-        there: Bool[np.ndarray, " every"],
+        used: Bool[np.ndarray, " every"],
         value: Numbers,
     ) -> None:
-        sums, masses, times = _merged(sums[:, there], masses[0, there])
+        sums, masses, times = _merged(sums[:, used], masses[0, used])
         self.sums, self.masses, self.times, self.value = sums, masses, times, value
         # Of a ratio of two means, the one below may have clusters of either sign.
         self.signs = bool((masses > 0).all())
@@ -266,8 +266,8 @@ class _Together:
     def p(self, distances: Draws, lower: np.ndarray, upper: np.ndarray, against: float) -> Numbers:
         """The two-sided p of a value; that of random signs if no cluster deviates."""
         resamples = distances.shape[1]
-        here = ((self.value - against) / self.error)[:, None]
-        beyond = np.minimum((distances >= here).sum(axis=1), (distances <= here).sum(axis=1))
+        tested = ((self.value - against) / self.error)[:, None]
+        beyond = np.minimum((distances >= tested).sum(axis=1), (distances <= tested).sum(axis=1))
         by_bootstrap = np.minimum(1.0, 2 * (1 + beyond) / (1 + resamples))
         by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
         if not self.signs:
@@ -324,16 +324,16 @@ def _merged(
     Float[np.ndarray, "cells merged"], Float[np.ndarray, " merged"], Int[np.ndarray, " merged"]
 ]:
     """Sums and masses of clusters, and how many clusters have each of them."""
-    both, times = np.vstack([sums, masses]), np.ones(k := len(masses), dtype=int)
+    stacked, times = np.vstack([sums, masses]), np.ones(k := len(masses), dtype=int)
     if k > MANY:
-        kinds, counts = np.unique(both, axis=1, return_counts=True)
+        kinds, counts = np.unique(stacked, axis=1, return_counts=True)
         if len(counts) <= POOLS:
-            both, times = kinds, counts
+            stacked, times = kinds, counts
         elif k > 2 * MANY:
             order = np.random.default_rng(0).permutation(k)
-            both = np.add.reduceat(both[:, order], np.arange(POOLS) * k // POOLS, axis=1)
+            stacked = np.add.reduceat(stacked[:, order], np.arange(POOLS) * k // POOLS, axis=1)
             times = np.ones(POOLS, dtype=int)
-    return both[:-1], both[-1], times
+    return stacked[:-1], stacked[-1], times
 
 
 def _counts(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray, "draws merged"]:

@@ -82,19 +82,19 @@ def cluster_ratio(
     weighted = trials[[above, below]].astype(float).mul(trials[weight].astype(float), axis=0)
     a, b = weighted.groupby(trials[cluster]).sum().to_numpy().T
     count = len(a)
-    found = ClusterMean(NAN, trials=len(trials), clusters=count)
+    ratio = ClusterMean(NAN, trials=len(trials), clusters=count)
     if abs(b.sum()) <= ROUNDING * np.abs(b).sum():
-        return replace(found, note="undefined: no total effect")
-    found = replace(found, mean=float(a.sum() / b.sum()))
+        return replace(ratio, note="undefined: no total effect")
+    ratio = replace(ratio, mean=float(a.sum() / b.sum()))
     if count < FEWEST:
-        return replace(found, note=too_few(count))
+        return replace(ratio, note=too_few(count))
     # (A - R B)^2 <= scale * (variance of a - R b over clusters), a quadratic in R.
     scale = count**2 * float(stdtrit(count - 1, UPPER)) ** 2 / count
     (aa, ab), (_, bb) = np.cov(a, b)
     square = b.sum() ** 2 - scale * bb
     if square <= 0:
-        return replace(found, mean=NAN, note=NO_TOTAL)
+        return replace(ratio, mean=NAN, note=NO_TOTAL)
     middle = (a.sum() * b.sum() - scale * ab) / square
     rest = (a.sum() ** 2 - scale * aa) / square
     half = float(np.sqrt(max(middle**2 - rest, 0.0)))
-    return replace(found, low=float(middle - half), high=float(middle + half))
+    return replace(ratio, low=float(middle - half), high=float(middle + half))

@@ -91,9 +91,9 @@ class PairCounts:
         shape = self.clusters.max() + 1, len(self.names)
         place = self.clusters * shape[1] + self.levels
         order = place.argsort(kind="stable")
-        there, starts = np.unique(place[order], return_index=True)
+        filled, starts = np.unique(place[order], return_index=True)
         sums = np.zeros((*values.shape[:-1], shape[0] * shape[1]))
-        sums[..., there] = np.add.reduceat(values[..., order], starts, axis=-1)
+        sums[..., filled] = np.add.reduceat(values[..., order], starts, axis=-1)
         return sums.reshape(*values.shape[:-1], *shape)
 
     def compared(self) -> tuple[bool, int]:
@@ -133,33 +133,35 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
         return at_edge
     weight, right = rows["weight"].astype(float), rows["paired"].astype(float)
     shares = ((weight * right).groupby(level).sum() / weight.groupby(level).sum()).loc[names]
-    own = level.map(shares)
-    spread = np.sqrt((own * (1 - own)).clip(lower=ROUNDING))
-    deviation: pd.Series = weight * (right - own) / spread
+    share = level.map(shares)
+    spread = np.sqrt((share * (1 - share)).clip(lower=ROUNDING))
+    deviation: pd.Series = weight * (right - share) / spread
     d, dd, w, ww = (
         part.groupby([rows[cluster], level]).sum().unstack(fill_value=0)[names].to_numpy()
         for part in (deviation, deviation**2, weight, weight**2)
     )
-    both = (part.sum(axis=1) ** 2 - (part**2).sum(axis=1) for part in (d, w))
-    across = _correlation(*(float(part.sum()) for part in both), unknown=0.0)
+    between = (part.sum(axis=1) ** 2 - (part**2).sum(axis=1) for part in (d, w))
+    across = _correlation(*(float(part.sum()) for part in between), unknown=0.0)
     products, masses = (d**2 - dd).sum(axis=0), (w**2 - ww).sum(axis=0)
     if contrast.levels is None:
         pooled = _correlation(products.sum(), masses.sum(), unknown=across)
         return Expected(float(np.average(right, weights=weight)), (pooled,), across)
-    within = tuple(_correlation(*own, unknown=across) for own in zip(products, masses, strict=True))
+    within = tuple(
+        _correlation(*sums, unknown=across) for sums in zip(products, masses, strict=True)
+    )
     return Expected(_as_variable(shares.to_numpy(), within), within, across)
 
 
 def _at_edge(rows: pd.DataFrame, contrast: Contrast, cluster: str) -> Expected | None:
     """What to expect if nearly all answers are right or nearly all are wrong; otherwise None."""
-    (found,) = proportions(
+    (accuracy,) = proportions(
         rows, values=["paired"], by=[], cluster=cluster, weight="weight"
     ).to_dict("records")
     right, answers = int(rows["paired"].sum()), len(rows)
-    share = float(found["share"])
+    share = float(accuracy["share"])
     if min(right, answers - right) >= FEWEST or min(share, 1 - share) >= EDGE:
         return None
-    end = min(float(found["high"]), 0.5) if share < 0.5 else max(float(found["low"]), 0.5)
+    end = min(float(accuracy["high"]), 0.5) if share < 0.5 else max(float(accuracy["low"]), 0.5)
     note = (
         f"pilot: {right:,} of {answers:,} right; assumed: accuracy {end:.2f}, correlation "
         f"{CORRELATION:g}"
@@ -209,8 +211,8 @@ def of_pilot(
             compared = [contrast.levels] if contrast.levels else combinations(by_model, 2)
             each = [("", Contrast(MODEL, levels)) for levels in compared]
         planned += [
-            Planned(model, one, expected(by_model.get(model, answered), one, cluster))
-            for model, one in each
+            Planned(model, concrete, expected(by_model.get(model, answered), concrete, cluster))
+            for model, concrete in each
         ]
     return planned
 
@@ -224,8 +226,8 @@ def assumed(contrasts: Sequence[Contrast], *, accuracy: float, correlation: floa
     planned = []
     for contrast in contrasts:
         across = 0.0 if contrast.factor == MODEL else correlation / 2
-        one = Contrast(MODEL, ("a", "b")) if contrast == Contrast(MODEL) else contrast
-        planned.append(Planned("", one, Expected(accuracy, (correlation,), across)))
+        concrete = Contrast(MODEL, ("a", "b")) if contrast == Contrast(MODEL) else contrast
+        planned.append(Planned("", concrete, Expected(accuracy, (correlation,), across)))
     return planned
 
 
@@ -265,34 +267,34 @@ def plan_table(
     column model, and without any note no column note. Planned comparisons without two levels in the
     pairs are omitted; `tests` are corrected together.
     """
-    found = (_row(pairs, one, cluster, tests) for one in planned)
-    table = pd.DataFrame([row for row in found if row])
+    rows = (_row(pairs, comparison, cluster, tests) for comparison in planned)
+    table = pd.DataFrame([row for row in rows if row])
     empty = [name for name in ("model", "note") if name in table and not table[name].any()]
     return table.drop(columns=empty)
 
 
-def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
+def _row(pairs: pd.DataFrame, comparison: Planned, cluster: str, tests: int) -> dict[str, object]:
     """The row of a contrast; empty if the pairs have only one level."""
-    trials = PairCounts.of(pairs, one.contrast, cluster)
+    trials = PairCounts.of(pairs, comparison.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():
         return {}
     best, worst = trials.names[0], trials.names[-1]
     return {
-        "model": one.model,
-        "factor": one.contrast.factor,
-        "contrast": f"{best} - {worst}" if one.contrast.levels else "best - worst",
+        "model": comparison.model,
+        "factor": comparison.contrast.factor,
+        "contrast": f"{best} - {worst}" if comparison.contrast.levels else "best - worst",
         "pairs_a": int(sizes[0]),
         "pairs_b": int(sizes[-1]),
         "clusters": int(trials.clusters.max()) + 1,
-        "detectable": _said(detectable(trials, one.awaited)),
-        "detectable_holm": _said(detectable(trials, one.awaited, tests=tests)),
-        "note": one.awaited.note,
+        "detectable": _said(detectable(trials, comparison.awaited)),
+        "detectable_holm": _said(detectable(trials, comparison.awaited, tests=tests)),
+        "note": comparison.awaited.note,
     }
 
 
-def _said(found: float) -> str:
-    return "none" if np.isnan(found) else f"{found:.3f}"
+def _said(difference: float) -> str:
+    return "none" if np.isnan(difference) else f"{difference:.3f}"
 
 
 def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> float:
@@ -329,8 +331,8 @@ def _extremes_differ(
     """Whether the extremes differ, by the error of random orders (`contrasts.spread`)."""
     total, levels = counts.sum(axis=0), counts.shape[1]
     shares = hits.sum(axis=1) / total
-    both = hits.sum(axis=(1, 2)) / total.sum()
-    added = (hits - both[:, None, None] * counts) / total
+    pooled = hits.sum(axis=(1, 2)) / total.sum()
+    added = (hits - pooled[:, None, None] * counts) / total
     added -= added.mean(axis=2, keepdims=True)
     error = np.sqrt((added**2).sum(axis=(1, 2)) / (levels - 1))
     far = studentized_range.ppf(1 - level, levels, np.inf) * error
@@ -395,6 +397,6 @@ def _chances(
 ) -> Float[np.ndarray, "levels ranks"]:
     """Quantiles of the clusters' success probabilities, given each level's mean and correlation."""
     ranks = (np.arange(RANKS) + 0.5) / RANKS
-    both = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
-    a, b = (np.maximum(part * both, 1e-9)[:, None] for part in (shares, 1 - shares))
+    concentration = 1 / np.clip(within, 1e-6, 1 - 1e-6) - 1
+    a, b = (np.maximum(part * concentration, 1e-9)[:, None] for part in (shares, 1 - shares))
     return np.asarray(betaincinv(a, b, ranks))

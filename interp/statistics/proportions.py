@@ -80,11 +80,11 @@ def _sums(
     mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
     parts = []
     for name in values:
-        known = outcomes[name].notna()
-        judged, own = outcomes[known], mass[known]
+        is_judged = outcomes[name].notna()
+        judged, w = outcomes[is_judged], mass[is_judged]
         parts.append(
             judged[keys].assign(
-                measure=name, n=1, hits=judged[name].astype(float) * own, trials=own, squares=own**2
+                measure=name, n=1, hits=judged[name].astype(float) * w, trials=w, squares=w**2
             )
         )
     each = pd.concat(parts, ignore_index=True)
@@ -218,8 +218,8 @@ def shrunken_shares(
     known. If groups differ no more than chance would explain, all estimates are equal. Cells are of
     one group and one model (`by`), with the share of hits among n trials.
     """
-    own = cells[share] * cells[n]
-    of_model = cells.assign(hits=own).groupby(by)[["hits", n]].transform("sum")
+    hits = cells[share] * cells[n]
+    of_model = cells.assign(hits=hits).groupby(by)[["hits", n]].transform("sum")
     mean = of_model["hits"] / of_model[n]
     correlation = within_cells(
         cells[share].to_numpy(float), cells[n].to_numpy(float), mean.to_numpy(float)

@@ -32,28 +32,28 @@ def study_browser(
     The pairs' own `numbers` come before those of the stages. `prefixed` names the stages whose
     prompts have ids that begin with its name, as from `stacked`.
     """
-    known = set(prompts["prompt_id"])
+    prompt_ids = set(prompts["prompt_id"])
     stages = []
     for name, run in folder.runs.items():
         prefix = f"{name}/" if name in prefixed else ""
-        if run.tables() and not known.isdisjoint(prefix + run.table("prompts")["prompt_id"]):
+        if run.tables() and not prompt_ids.isdisjoint(prefix + run.table("prompts")["prompt_id"]):
             of_measurement = result_class(spec_named(run.record.run.measurement))
             stages.append((prefix, of_measurement.of(run).browser()))
 
-    def panels(own: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    def panels(shown_prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         # A later stage may measure again what an earlier one measured, with more details.
         shown: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
         for prefix, stage in stages:
-            there = own[own["prompt_id"].str.startswith(prefix)]
-            there = there.assign(**{name: there[name].str.removeprefix(prefix) for name in _IDS})
-            for pair, panel in stage.panels(there) if len(there) else ():
+            asked = shown_prompts[shown_prompts["prompt_id"].str.startswith(prefix)]
+            asked = asked.assign(**{name: asked[name].str.removeprefix(prefix) for name in _IDS})
+            for pair, panel in stage.panels(asked) if len(asked) else ():
                 key = (prefix + pair, panel.title, tuple(panel.of.items()))
                 if key not in shown:
                     shown.add(key)
                     yield prefix + pair, panel
 
-    own = _joined([*numbers, *(n for prefix, stage in stages for n in _numbers(prefix, stage))])
-    return Browser(prompts, answers, panels, own, cluster)
+    joined = _joined([*numbers, *(n for prefix, stage in stages for n in _numbers(prefix, stage))])
+    return Browser(prompts, answers, panels, joined, cluster)
 
 
 def stacked(
@@ -66,11 +66,11 @@ def stacked(
     """
     prompts, answers = [], []
     for name, run in runs.items():
-        given = judged_answers(InFolder(run))
-        asked = whole_pairs(run.table("prompts"), given)
+        judged = judged_answers(InFolder(run))
+        asked = whole_pairs(run.table("prompts"), judged)
         ids = {column: f"{name}/" + asked[column] for column in _IDS}
         prompts.append(asked.assign(**ids, **{factor: values[name]}))
-        answers.append(given.assign(prompt_id=f"{name}/" + given["prompt_id"])[JUDGED])
+        answers.append(judged.assign(prompt_id=f"{name}/" + judged["prompt_id"])[JUDGED])
     return pd.concat(prompts, ignore_index=True), pd.concat(answers, ignore_index=True)
 
 
@@ -82,9 +82,9 @@ def _numbers(prefix: str, stage: Browser) -> Iterator[Number]:
 
 def _joined(numbers: Sequence[Number]) -> tuple[Number, ...]:
     """Numbers of one name and of the same labels are one; what was measured first counts."""
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], Number] = {}
-    for one in numbers:
-        key = (one.name, tuple(one.of.items()))
-        before = found.get(key, one)
-        found[key] = Number(one.name, one.of, {**one.values, **before.values}, before.headline)
-    return tuple(found.values())
+    merged: dict[tuple[str, tuple[tuple[str, str], ...]], Number] = {}
+    for new in numbers:
+        key = (new.name, tuple(new.of.items()))
+        before = merged.get(key, new)
+        merged[key] = Number(new.name, new.of, {**new.values, **before.values}, before.headline)
+    return tuple(merged.values())

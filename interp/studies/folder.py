@@ -71,13 +71,13 @@ class StudyFolder:
         import pandas as pd
 
         tables = inside(self.folder, "tables")
-        known = [file.removesuffix(".csv") for file in names_in(tables) if file.endswith(".csv")]
-        if name not in known:
-            raise UserError(unknown("table", name, known))
+        names = [file.removesuffix(".csv") for file in names_in(tables) if file.endswith(".csv")]
+        if name not in names:
+            raise UserError(unknown("table", name, names))
         file = inside(tables, f"{name}.csv")
         content = read_bytes(file)
-        found, report = hashlib.sha256(content).hexdigest(), self.record.report
-        if report and report.get(f"tables/{name}.csv") != found:
+        digest, report = hashlib.sha256(content).hexdigest(), self.record.report
+        if report and report.get(f"tables/{name}.csv") != digest:
             raise UserError(
                 f"{file} is not the table that the report wrote; run interp report {self.folder}"
             )
@@ -119,8 +119,8 @@ def change(folder: Path, fields: Callable[[StudyRecord], Mapping[str, object]]) 
     """Change fields of a study's record, if there is one, while no other process does."""
     file = inside(folder, RECORD)
     with locked(folder, RECORD_LOCK):
-        there = read_record(file, StudyRecord)
-        if there is not None and (changed := updated(there, fields(there))) != there:
+        record = read_record(file, StudyRecord)
+        if record is not None and (changed := updated(record, fields(record))) != record:
             write_record(file, changed)
 
 
@@ -152,8 +152,8 @@ def runs_in(folder: Path) -> dict[str, RunFolder]:
 def study_in(folder: Path) -> StudyFolder | None:
     """The study in a folder; None if the folder holds no study."""
     with reading(folder):
-        there = (folder / RECORD).exists()
-    return StudyFolder.read(folder) if there else None
+        is_study = (folder / RECORD).exists()
+    return StudyFolder.read(folder) if is_study else None
 
 
 def answers_run(folder: Path) -> tuple[RunFolder, str]:
@@ -165,13 +165,13 @@ def answers_run(folder: Path) -> tuple[RunFolder, str]:
         UserError: no run in the folder has answers.
     """
     runs = runs_in(folder).values()
-    found = [(run, name) for name in ANSWERS for run in runs if name in run.tables()]
-    if not found:
+    with_answers = [(run, name) for name in ANSWERS for run in runs if name in run.tables()]
+    if not with_answers:
         raise UserError(
             f"{folder} holds no answers; expected a folder of evaluate, attribute, generate or a "
             "study"
         )
-    return found[0]
+    return with_answers[0]
 
 
 def model_named(run: RunFolder, name: str) -> str | None:
@@ -179,6 +179,6 @@ def model_named(run: RunFolder, name: str) -> str | None:
     if name in run.models():
         return name
     places = run.places()
-    found = [own for own in run.models() if places[own] == absolute(name)]
-    found = found or [own for own in run.models() if own.endswith(f"/{name}")]
-    return found[0] if len(found) == 1 else None
+    matching = [model for model in run.models() if places[model] == absolute(name)]
+    matching = matching or [model for model in run.models() if model.endswith(f"/{name}")]
+    return matching[0] if len(matching) == 1 else None

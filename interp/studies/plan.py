@@ -70,16 +70,16 @@ class StudyPlan(RunPlan):
 
     def note(self, runs: Sequence[Run]) -> None:
         """Add the call to the history of the study and of its runs."""
-        own = self.this_call()
-        change(self.folder, lambda old: {"history": [*old.history, own], "finished": None})
+        call = self.this_call()
+        change(self.folder, lambda old: {"history": [*old.history, call], "finished": None})
         super().note(runs)
 
     def withdraw(self, runs: Sequence[Run]) -> None:
         """After a call has failed, remove new folders in which nothing was measured."""
         super().withdraw(runs)
-        there = [name for name in names_in(self.folder) if not name.startswith(".")]
+        left = [name for name in names_in(self.folder) if not name.startswith(".")]
         with suppress(OSError):
-            if self.made and there == [RECORD]:
+            if self.made and left == [RECORD]:
                 remove_plain(self.folder, [RECORD])  # we wrote it into a new folder
             for folder in self.made:
                 folder.rmdir()

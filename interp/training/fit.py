@@ -102,7 +102,7 @@ class _Trainer(Trainer):
     """A Trainer whose data set contains whole batches, and whose loss is a given function."""
 
     def __init__(self, loss: Loss, **arguments: Any) -> None:
-        super().__init__(data_collator=lambda whole: whole[0], **arguments)
+        super().__init__(data_collator=lambda batches: batches[0], **arguments)
         self._loss = loss
 
     def compute_loss(self, model: Any, inputs: Any, *_: Any, **__: Any) -> Tensor:

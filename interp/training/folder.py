@@ -77,9 +77,9 @@ def training_of(model: str) -> TrainRecord | None:
 
 def check_same_training(folder: Path, earlier: TrainIdentity, now: TrainIdentity) -> None:
     """Check that a folder's training run is the current one."""
-    there, here = _facts(earlier), _facts(now)
-    for what in dict.fromkeys([*there, *here]):
-        before, after = there.get(what), here.get(what)
+    old, new = _facts(earlier), _facts(now)
+    for what in dict.fromkeys([*old, *new]):
+        before, after = old.get(what), new.get(what)
         if before != after:
             raise UserError(
                 f"{folder} belongs to a different training run: its {what} is "
@@ -125,8 +125,8 @@ def take(folder: Path) -> None:
     with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files.remove_unfinished(folder.resolve())
-    found = _checkpoints(folder)
-    for checkpoint in found.values():
+    checkpoints = _checkpoints(folder)
+    for checkpoint in checkpoints.values():
         if not files.is_folder(checkpoint):
             raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
         for name in files.names_in(checkpoint):
@@ -134,7 +134,7 @@ def take(folder: Path) -> None:
                 raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
     if _is_ours(folder):
         return
-    if foreign := [path for path in found.values() if not _is_whole(path)]:
+    if foreign := [path for path in checkpoints.values() if not _is_whole(path)]:
         raise UserError(
             f"{folder} holds {foreign[0].name}, which another program wrote; train in another "
             "folder"
@@ -210,8 +210,8 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _step(name: str) -> int | None:
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _is_whole(checkpoint: Path) -> bool:
@@ -219,7 +219,7 @@ def _is_whole(checkpoint: Path) -> bool:
     try:
         manifest = records.read_record(files.inside(checkpoint, MANIFEST), CheckpointManifest)
         names = set(files.names_in(checkpoint)) - {MANIFEST}
-        found = {name: files.checksum(files.inside(checkpoint, name)) for name in names}
-        return manifest is not None and manifest.files == found
+        sums = {name: files.checksum(files.inside(checkpoint, name)) for name in names}
+        return manifest is not None and manifest.files == sums
     except (UserError, FileNotFoundError, NotADirectoryError):
         return False

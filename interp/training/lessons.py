@@ -82,7 +82,7 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
             lessons += _lessons(model, spec, chunk)
             progress.advance(len(chunk))
     limit = model.context_length
-    kept = [one for one in lessons if limit is None or len(one.token_ids) <= limit]
+    kept = [lesson for lesson in lessons if limit is None or len(lesson.token_ids) <= limit]
     if not kept:
         raise UserError(
             f"all {len(lessons):,} prompts read from the training set have more than {limit} "
@@ -168,7 +168,7 @@ def _similar(lengths: Sequence[int], batch: int, rng: random.Random) -> list[lis
     """All indices in random order, with similar lengths within each batch."""
     order = sorted(range(len(lengths)), key=lambda _: rng.random())
     buckets = _cut(order, batch * BUCKET)
-    made = [step for own in buckets for step in _cut(sorted(own, key=lengths.__getitem__), batch)]
+    made = [step for part in buckets for step in _cut(sorted(part, key=lengths.__getitem__), batch)]
     return sorted(made, key=lambda _: rng.random())
 
 
@@ -203,18 +203,18 @@ def to_batch(model: Model, lessons: Sequence[Lesson]) -> dict[str, Int[Tensor, "
     width = safe_width(max(len(lesson.token_ids) for lesson in lessons), model.device)
     batch = {
         "input_ids": _padded([lesson.token_ids for lesson in lessons], padding, width),
-        "attention_mask": _padded([np.ones_like(one.token_ids) for one in lessons], 0, width),
+        "attention_mask": _padded([np.ones_like(lesson.token_ids) for lesson in lessons], 0, width),
     }
     targets = [lesson.target for lesson in lessons]
     if model.kind is CLASSIFIER:
         labels = torch.tensor([int(target[0]) for target in targets])
     elif model.kind is CAUSAL:
-        before = [len(one.token_ids) - len(one.target) for one in lessons]
-        whole = [
-            np.pad(own, (n, 0), constant_values=IGNORED)
-            for own, n in zip(targets, before, strict=True)
+        before = [len(lesson.token_ids) - len(lesson.target) for lesson in lessons]
+        sequences = [
+            np.pad(target, (n, 0), constant_values=IGNORED)
+            for target, n in zip(targets, before, strict=True)
         ]
-        labels = _padded(whole, IGNORED, width)
+        labels = _padded(sequences, IGNORED, width)
     else:
         labels = _padded(targets, IGNORED, max(map(len, targets)))
     return {**batch, "labels": labels}
@@ -286,13 +286,13 @@ def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     # unchanged.
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
-    own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
+    of_weights = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
     kept: dict[int, int] = {}
     alive: list[Tensor] = []  # keeps tensors alive, so no two storages share an address
 
     def count(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in own and storage._cdata not in kept:
+        if storage._cdata not in of_weights and storage._cdata not in kept:
             alive.append(tensor)
             kept[storage._cdata] = storage.nbytes()
         return tensor

@@ -99,11 +99,11 @@ class TrainSpec(Options, ABC):
 
         gold = pd.Series({prompt.id: prompt.answer.gold for prompt in prompts})
         answers = tables["answers"].set_index("prompt_id")["answer"]
-        given = answers.reindex(gold.index).fillna("")
-        weighted = f1_score(gold, given, average="weighted", zero_division=0.0)
+        predicted = answers.reindex(gold.index).fillna("")
+        weighted = f1_score(gold, predicted, average="weighted", zero_division=0.0)
         return {
             "prompts": float(len(gold)),
-            "accuracy": float((gold == given).mean()),
+            "accuracy": float((gold == predicted).mean()),
             "weighted_f1": float(weighted),
         }
 

@@ -60,8 +60,8 @@ class Start:
     def base(self) -> Base:
         """The base to record in a trained adapter's folder; the start must be a checkpoint."""
         assert self.found is not None
-        here = isinstance(self.found.location, Path)
-        return Base(name=self.name, checksum=self.found.checksum() if here else None)
+        is_local = isinstance(self.found.location, Path)
+        return Base(name=self.name, checksum=self.found.checksum() if is_local else None)
 
     def model(self) -> Model:
         """The model with its weights."""
@@ -131,49 +131,49 @@ def check_low_rank(begun: Start) -> None:
         )
 
 
-def _checkpoint(found: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
-    if (method := quantization_of(found.config)) is not None:
+def _checkpoint(model: FoundModel, loading: Loading, classes: tuple[str, ...], seed: int) -> Start:
+    if (method := quantization_of(model.config)) is not None:
         raise UserError(
-            f"the weights of {found.name} are quantized ({method}) and cannot be trained; start "
+            f"the weights of {model.name} are quantized ({method}) and cannot be trained; start "
             "from the model with ordinary weights"
         )
-    load = partial(_loaded, found, loading)
-    if found.kind is CLASSIFIER and set((found.config.id2label or {}).values()) != set(classes):
-        _name_classes(found.config, classes)
-        load = partial(_with_new_head, found, loading, seed)
+    load = partial(_loaded, model, loading)
+    if model.kind is CLASSIFIER and set((model.config.id2label or {}).values()) != set(classes):
+        _name_classes(model.config, classes)
+        load = partial(_with_new_head, model, loading, seed)
     return Start(
-        found.place,
-        found.kind,
-        found.config,
-        found.tokenizer,
-        {**loading.identity(), **found.source, "name": found.place, "files": found.fingerprint},
+        model.place,
+        model.kind,
+        model.config,
+        model.tokenizer,
+        {**loading.identity(), **model.source, "name": model.place, "files": model.fingerprint},
         load,
-        found.source,
+        model.source,
         loading.chat(),
-        found,
+        model,
     )
 
 
-def _loaded(found: FoundModel, loading: Loading) -> PreTrainedModel:
-    return load_found(found, loading).hf
+def _loaded(model: FoundModel, loading: Loading) -> PreTrainedModel:
+    return load_found(model, loading).hf
 
 
-def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrainedModel:
-    trusted = found.options["trust_remote_code"]
-    if found.contents is not None:
-        stored = found.contents.stored
-        check_sizes(found.name, CLASSIFIER, found.config, stored, trust_remote_code=trusted)
-    hf = _random(found.name, CLASSIFIER, found.config, loading, seed)
-    with as_user_error("its weights", found.name), quiet_report():
+def _with_new_head(model: FoundModel, loading: Loading, seed: int) -> PreTrainedModel:
+    trusted = model.options["trust_remote_code"]
+    if model.contents is not None:
+        stored = model.contents.stored
+        check_sizes(model.name, CLASSIFIER, model.config, stored, trust_remote_code=trusted)
+    hf = _random(model.name, CLASSIFIER, model.config, loading, seed)
+    with as_user_error("its weights", model.name), quiet_report():
         loaded, info = CLASSIFIER.auto.from_pretrained(
-            found.location,
-            config=found.config,
+            model.location,
+            config=model.config,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             dtype=torch.float32,
-            **found.options,
+            **model.options,
         )
-    check_complete(found.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
+    check_complete(model.name, hf, {key: _but_heads(hf, keys) for key, keys in info.items()})
     # Discard the stored head, which may have the same number of classes under different names.
     hf.base_model.load_state_dict(loaded.base_model.state_dict())
     return hf

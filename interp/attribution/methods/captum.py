@@ -137,9 +137,9 @@ class KernelShap:
             # captum draws only coalitions that are neither empty nor full; one segment allows none.
             without, whole = game.values([0, 1]).tolist()
             return SegmentScores({game.segments[0]: whole - without}, 0.0)
-        found = _by_surrogate(captum.attr.KernelShap, explained, samples=self._samples)
+        fitted = _by_surrogate(captum.attr.KernelShap, explained, samples=self._samples)
         without, whole = game.values([0, 2 ** len(game.segments) - 1]).tolist()
-        return replace(found, completeness_gap=sum(found.scores.values()) - (whole - without))
+        return replace(fitted, completeness_gap=sum(fitted.scores.values()) - (whole - without))
 
 
 class Lime:
@@ -170,10 +170,10 @@ def _by_surrogate(method: Any, explained: Played, *, samples: int) -> SegmentSco
         # captum and scikit-learn warn that a fit to few samples may be poor.
         warnings.simplefilter("ignore")
         torch.manual_seed(zlib.crc32(explained.seed.encode()))
-        whole = torch.ones(1, len(game.segments))
+        full = torch.ones(1, len(game.segments))
         try:
             weights = method(value).attribute(
-                whole, torch.zeros_like(whole), n_samples=samples, perturbations_per_eval=samples
+                full, torch.zeros_like(full), n_samples=samples, perturbations_per_eval=samples
             )
         except FloatingPointError:
             return SegmentScores.undefined(game.segments)
@@ -198,8 +198,8 @@ def token_scores(
 ) -> TokenScores:
     """Attributions summed over each token's dimensions, with the completeness gap."""
     scores: Tensor = wide(attributions.detach()).sum(-1)
-    (found,) = TokenScores.of(scores, explained.batch)
-    return replace(found, completeness_gap=explained.gap(scores, baseline))
+    (by_token,) = TokenScores.of(scores, explained.batch)
+    return replace(by_token, completeness_gap=explained.gap(scores, baseline))
 
 
 def mean_embedding(model: Model) -> Float[Tensor, " size"]:
@@ -222,9 +222,9 @@ def _check_activations(model: Model) -> None:
     for module in layer.get_submodule(model.architecture.mlp).modules():
         is_activation = not [*module.children(), *module.parameters()]
         if is_activation and type(module) not in (nn.Dropout, *SUPPORTED_NON_LINEAR):
-            known = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))
+            supported = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))
             raise UserError(
                 f"captum's DeepLift has no rule for {type(module).__name__}, the activation "
                 f"function of {model.name}: its result would be gradient times input under "
-                f"another name. It has rules for {known}; use captum:occlusion"
+                f"another name. It has rules for {supported}; use captum:occlusion"
             )

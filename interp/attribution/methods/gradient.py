@@ -68,13 +68,13 @@ def _readers_of_embeddings(model: Model) -> list[nn.Module]:
         embedded.append(output)
 
     def see(module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        given = inputs[0] if inputs else None
-        if isinstance(given, Tensor) and any(given.data_ptr() == e.data_ptr() for e in embedded):
+        first = inputs[0] if inputs else None
+        if isinstance(first, Tensor) and any(first.data_ptr() == e.data_ptr() for e in embedded):
             readers.append(module)
 
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
-    whole = stack if model.kind is TEXT_TO_TEXT else model.hf
-    embedding = whole.get_input_embeddings()
+    owner = stack if model.kind is TEXT_TO_TEXT else model.hf
+    embedding = owner.get_input_embeddings()
     hooks = embedding.register_forward_hook(keep), register_module_forward_pre_hook(see)
     with hooked(*hooks), model.measuring(), torch.no_grad():
         stack(input_ids=ids)
