@@ -51,10 +51,10 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
     models = list(rows["model"].unique())
     theories = tables.with_equal_sets(_with_guess(rows, models))
-    scored = set(theories["set"])
+    measured = set(theories["set"])
     alone = {name: (name,) for name in (*chain(*tables.SETS.values()), TEST_SPLIT)}
     means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
-    sets = {name: names for name, names in {**alone, **means}.items() if scored.issuperset(names)}
+    sets = {name: names for name, names in {**alone, **means}.items() if measured.issuperset(names)}
     tested = []
     for where, one, other in _named(models, list(sets)):
         compared = difference(*(_sums(theories, model, sets[on]) for model, on in (one, other)))
