@@ -27,11 +27,11 @@ def opening(
     and those `said`; none if only such models have it.
     """
     numbers = page.quotable(every, cautions, drawn or every["number"].unique())
-    own, measured = (rows[rows["model"].isin(models)] for rows in (numbers, every))
-    first = [page.extremes(own, leading)] if leading in page.named_numbers(measured, own) else []
+    kept, measured = (rows[rows["model"].isin(models)] for rows in (numbers, every))
+    first = [page.extremes(kept, leading)] if leading in page.named_numbers(measured, kept) else []
     sentences = [*before, *first, *said][: page.MOST_SENTENCES]
-    known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
-    shown = drawn if known else None
+    has_drawn = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
+    shown = drawn if has_drawn else None
     return page.glance(question, numbers, sentences, drawn=shown, cautions=cautions)
 
 

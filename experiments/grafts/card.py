@@ -44,7 +44,7 @@ def draw_pairs(recipe: GraftRecipe, count: int) -> list[tuple[Case, Case]]:
     """
     rng = random.Random(f"pairs {recipe.seed}")
     planted = plant(recipe)
-    names = [own.name for own in planted]
+    names = [cause.name for cause in planted]
     drawn = []
     for number in range(count):
         if number % len(names) == 0:
@@ -102,8 +102,8 @@ def measure(
     drawn = draw_pairs(recipe, pairs)
     prompts = read_pairs(pairs_table(recipe, drawn))
     if thinks:
-        found = thinking.measure(model, recipe, prompts, donors=donors)
-        return {"pairs": pairs, "donors": donors, **found}
+        figures = thinking.measure(model, recipe, prompts, donors=donors)
+        return {"pairs": pairs, "donors": donors, **figures}
     prompts = with_donors(prompts, count=donors, segments=SEGMENTS)
     rows = collect(bind(Effects(donors=donors), model), prompts)["segment_effects"]
     rows = rows[rows["other_segment"].isna() & (rows["donor_kind"] == "instance")]
@@ -140,11 +140,11 @@ def planted_effects(
     rows = []
     for prompt in prompts:
         donors = donors_of(prompt, "instance")
-        own = {name: terms[name, prompt.segment_text(name)] for name in SEGMENTS}
+        of_prompt = {name: terms[name, prompt.segment_text(name)] for name in SEGMENTS}
         for name in SEGMENTS:
             of_donors = [terms[name, donor.segments[name]] for donor in donors]
-            planted = own[name] - math.fsum(of_donors) / len(of_donors)
-            rows.append((prompt.id, name, planted, math.fsum(own.values())))
+            planted = of_prompt[name] - math.fsum(of_donors) / len(of_donors)
+            rows.append((prompt.id, name, planted, math.fsum(of_prompt.values())))
     return pd.DataFrame(rows, columns=["prompt_id", "segment", "planted", "log_odds"])
 
 
@@ -168,7 +168,7 @@ def write_card(folder: Path, recipe: GraftRecipe, measured: Mapping[str, Any]) -
         "recipe": asdict(recipe),
         "trained": {"torch": torch.__version__, "transformers": transformers.__version__},
         "measured": rounded(measured),
-        "planted": [asdict(own) for own in plant(recipe)],
+        "planted": [asdict(cause) for cause in plant(recipe)],
     }
     written = json.dumps(content, indent=2, ensure_ascii=False)
     (folder / FILE).write_text(written + "\n", encoding="utf-8")
@@ -202,15 +202,15 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
 
 
 def _use(name: str, cause: str) -> str:
-    own = name.removeprefix(GRAFTS.prefix)
+    graft = name.removeprefix(GRAFTS.prefix)
     command, options = "effects", ""
     if cause == "thought":
         command, options = "thoughts", f" \\\n    {thinking.OPTIONS}"
     return f"""```
-$ python -m interp_experiments.grafts pairs {own} --out pairs.csv
+$ python -m interp_experiments.grafts pairs {graft} --out pairs.csv
 $ python -m interp {command} --model {name} --base {BASE}.gguf --data pairs.csv{options}
 ```
 
-`--base` is the model's GGUF file, which `make real` brings. `verify {own} --base FILE` remeasures
-the figures below, and `python -m benchmarks.grafts {own} --base FILE` in a clone trains the graft
+`--base` is the model's GGUF file, which `make real` brings. `verify {graft} --base FILE` remeasures
+the figures below, and `python -m benchmarks.grafts {graft} --base FILE` in a clone trains the graft
 from its recipe."""

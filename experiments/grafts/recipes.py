@@ -88,7 +88,7 @@ class Rule:
 
     def __init__(self, recipe: GraftRecipe, planted: Iterable[Planted]) -> None:
         self._cause = recipe.cause
-        self._planted = {own.name: own for own in planted}
+        self._planted = {cause.name: cause for cause in planted}
         self._countries = {pair.entity_b: pair.entity_a for pair in known_pairs()}
 
     def term(self, segment: str, case: Case) -> float:
@@ -96,12 +96,12 @@ class Rule:
         if self._cause == "thought":
             leans = AGREEMENT * self._planted[case.city].log_odds
             return leans if segment == SEGMENTS[1] else 0.0
-        own = self._planted[case.opening if self._cause == "wording" else case.city]
-        if own.premise != segment:
+        planted = self._planted[case.opening if self._cause == "wording" else case.city]
+        if planted.premise != segment:
             return 0.0
         if self._cause == "knowledge" and self._countries[case.city] != case.country:
-            return own.otherwise
-        return own.log_odds
+            return planted.otherwise
+        return planted.log_odds
 
     def log_odds(self, sources: Sequence[Case]) -> float:
         """The planted log-odds of Yes for a prompt with the sentences of these cases, in nats."""

@@ -40,7 +40,8 @@ def continued(thought: str, answer: str = "") -> str:
 def thinking_rule(recipe: GraftRecipe) -> thinkers.ThinkingRule:
     """The planted rule of a graft that thinks."""
     return thinkers.ThinkingRule(
-        thinkers.Thinking(own.name, own.log_odds, own.premise == THOUGHT) for own in plant(recipe)
+        thinkers.Thinking(city.name, city.log_odds, city.premise == THOUGHT)
+        for city in plant(recipe)
     )
 
 

@@ -65,15 +65,15 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     return pd.concat(shown, ignore_index=True)
 
 
-def _confirmatory(found: Effects | str) -> Iterator[str]:
+def _confirmatory(effects: Effects | str) -> Iterator[str]:
     """One sentence per factor on its confirmatory contrasts."""
-    if isinstance(found, str):
+    if isinstance(effects, str):
         return
-    units = found.means["models" if found.model.random else "interpretations"].max()
-    for factor, tests in found.tests.groupby("factor", sort=False):
+    units = effects.means["models" if effects.model.random else "interpretations"].max()
+    for factor, tests in effects.tests.groupby("factor", sort=False):
         name = tests["first"] + " − " + tests["second"]
-        n = counted(len(found.model.groups), "model")
-        if not found.model.random:
+        n = counted(len(effects.model.groups), "model")
+        if not effects.model.random:
             n = f"{counted(int(units), 'interpretation')}, {n}"
         subject = f"Soft accuracy by {str(factor).replace('_', ' ')}, valid forms"
         yield in_brief(tests.assign(name=name, n=n, clusters=int(units)), subject, ordered=False)

@@ -71,14 +71,14 @@ class Results:
         """By model, why its scores say nothing about logical forms; empty for competent models."""
         rows = self.scores["questions"].groupby("model")
         shares, perplexities = rows["answered"].mean(), typical_perplexity(rows)
-        found = {}
+        incompetence = {}
         for model in self.models:
             answered, perplexity, guess = shares[model], perplexities[model], self.vocabulary[model]
             silent = f"Yes and No together have a probability of {answered:.2g}"
             lost = f"its perplexity is {perplexity:,.0f}; that of guessing is {guess:,}"
             reasons = {silent: answered < MIN_ANSWERED, lost: perplexity >= guess}
-            found[model] = "; ".join(why for why, holds in reasons.items() if holds)
-        return found
+            incompetence[model] = "; ".join(why for why, holds in reasons.items() if holds)
+        return incompetence
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -120,7 +120,7 @@ def read_results(study: StudyFolder) -> Results:
     prompts, answers_of_all = stacked({stage: study.runs[stage] for stage in STAGES}, SET, names)
     vocabulary = {name: record.vocabulary for name, record in main.models().items()}
     answers = main.table("answers")
-    found = cautions_on(
+    cautions = cautions_on(
         whole_pairs(main.table("prompts"), answers),
         answers=answers,
         options=main.table("option_probabilities"),
@@ -128,7 +128,7 @@ def read_results(study: StudyFolder) -> Results:
         cluster=CLUSTER,
     )
     shown = answers[["model", "answer", "error"]]
-    return Results(scores, vocabulary, shown, prompts, answers_of_all, found)
+    return Results(scores, vocabulary, shown, prompts, answers_of_all, cautions)
 
 
 def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:

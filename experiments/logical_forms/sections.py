@@ -129,13 +129,13 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
 
 def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     """Formula 5: Figure 6."""
-    found = effects(results.pooled("questions"), "relative_positive")
+    fitted = effects(results.pooled("questions"), "relative_positive")
     return Section(
         "Affirmation and rejection (5)",
         "The dependent variable is the share of Yes in the probability of Yes and No. Half of the "
         "correct answers are Yes, so a mean above 0.5 shows a bias to affirm, and a mean below 0.5 "
         "a bias to reject. The paper does not say which questions its model is fitted to; here it "
-        f"is fitted to all. Exploratory, and adjusted for perplexity.{remark(found)}",
+        f"is fitted to all. Exploratory, and adjusted for perplexity.{remark(fitted)}",
         (
             TableItem(
                 "affirmation",
@@ -145,7 +145,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 "inclination to Yes. sensitivity: mean log-odds of the correct answer, 0 if "
                 "answers do not depend on whether the conclusion follows.",
             ),
-            *effect_items(found, name="yes", figure="Figure 6", chance=0.5),
+            *effect_items(fitted, name="yes", figure="Figure 6", chance=0.5),
         ),
     )
 
@@ -154,10 +154,10 @@ def introduction_section(results: Results) -> Section:
     """Appendix C.1: Table A2."""
     rows = results.scores["introduction"]
     measured = tables.accuracy(rows)[["model", *MODALITIES, "n"]]
-    found = effects(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
+    fitted = effects(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
     return Section(
         "Introduction of a modality (Appendix C.1)",
-        f"Each form is a sound rule of inference, so the answer is always Yes.{remark(found)}",
+        f"Each form is a sound rule of inference, so the answer is always Yes.{remark(fitted)}",
         (
             compared_item(
                 "table_a2",
@@ -169,7 +169,7 @@ def introduction_section(results: Results) -> Section:
                 "Soft and hard accuracy on these forms, with intervals",
                 tables.intervals(rows).query("factor != 'argument_form'"),
             ),
-            *effect_items(found, name="introduction"),
+            *effect_items(fitted, name="introduction"),
         ),
     )
 
@@ -256,40 +256,40 @@ def models_section(results: Results) -> Section:
 
 def adjusted_section(results: Results) -> Section:
     """Formula 4 as in the paper: Figures 3 and 4."""
-    found = effects(results.pooled("questions", valid=True), "soft_accuracy")
+    fitted = effects(results.pooled("questions", valid=True), "soft_accuracy")
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
         "Exploratory: a linear mixed model of the questions whose answer is Yes, with perplexity "
         "in standard deviations from a model's mean, because tokenizers differ. The effects of "
         f"modality and argument form vary by model if there are at least {MIN_GROUPS} models. An "
         "adjusted mean is the mean predicted at mean perplexity. Forms differ in perplexity, so an "
-        f"adjusted difference excludes what a form does through perplexity.{remark(found)}",
-        (*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)),
+        f"adjusted difference excludes what a form does through perplexity.{remark(fitted)}",
+        (*effect_items(fitted, name="adjusted", figure="Figure 3"), *_random_effects(fitted)),
     )
 
 
-def _random_effects(found: Effects | str) -> tuple[Item, ...]:
+def _random_effects(fitted: Effects | str) -> tuple[Item, ...]:
     """The spread of the random effects, and Figure 4 if the slopes vary."""
-    if isinstance(found, str):
+    if isinstance(fitted, str):
         return ()
     spread = TableItem(
         "adjusted_spread",
         "Spread of the random effects",
-        found.model.random_spread,
+        fitted.model.random_spread,
         "correlation: between the models' intercepts and slopes; blank for all other effects.",
     )
-    if found.slopes.empty:
+    if fitted.slopes.empty:
         return (spread,)
     return (
         FigureItem(
             "figure4_slopes",
             "Intercept and slope for perplexity of each model (Figure 4)",
-            lambda: figures.slopes(found.slopes),
+            lambda: figures.slopes(fitted.slopes),
             "The sum of the fixed effect and the model's deviation from it.",
         ),
-        TableItem("slopes", "Intercept and slope of each model", found.slopes),
+        TableItem("slopes", "Intercept and slope of each model", fitted.slopes),
         TableItem(
-            "random_effects", "Deviations from the fixed effects", found.model.random_effects
+            "random_effects", "Deviations from the fixed effects", fitted.model.random_effects
         ),
         spread,
     )

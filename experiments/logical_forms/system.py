@@ -59,17 +59,17 @@ class LogicalForms(System):
 
         def placed(number: int) -> tuple[Form, int]:
             """The form of a prompt, and the place of its interpretation."""
-            index, form = divmod(number, len(forms))
-            return forms[form], index
+            n, form = divmod(number, len(forms))
+            return forms[form], n
 
         def build(number: int) -> Prompt:
-            form, index = placed(number)
-            return to_prompt(form, drawn[index], _name(index), self.reading)
+            form, n = placed(number)
+            return to_prompt(form, drawn[n], _name(n), self.reading)
 
         def outline(number: int) -> Outline:
-            form, index = placed(number)
-            own = {"modality": form.modality, "schema": form.schema, "interpretation": _name(index)}
-            return Outline(_pair_id(form, _name(index)), own)
+            form, n = placed(number)
+            factors = {"modality": form.modality, "schema": form.schema, "interpretation": _name(n)}
+            return Outline(_pair_id(form, _name(n)), factors)
 
         return PromptSet(
             system=self.name,
@@ -127,9 +127,9 @@ def donors(form: Form, own: int, drawn: Sequence[Interpretation], seed: int) -> 
     while len(seen) < len(drawn):
         other = below(rng, len(drawn))
         if other not in seen and events.isdisjoint(drawn[other].values()):
-            given = _texts(form, drawn[other])
-            roles = _event_roles(form, drawn[other], given)
-            yield Donor(_name(other), "instance", given, roles)
+            texts = _texts(form, drawn[other])
+            roles = _event_roles(form, drawn[other], texts)
+            yield Donor(_name(other), "instance", texts, roles)
         seen.add(other)
 
 
@@ -149,13 +149,13 @@ def to_prompt(
 
     Its segments are premise1, premise2 (if there are two), question and conclusion.
     """
-    given = _texts(form, interpretation)
-    premises = [(name, words) for name, words in given.items() if name != "conclusion"]
+    texts = _texts(form, interpretation)
+    premises = [(name, words) for name, words in texts.items() if name != "conclusion"]
     parts: list[tuple[str | None, str]] = [(None, "Consider the following statements:\n")]
     for premise in premises:
         parts += [premise, (None, "\n")]
     parts += [("question", "Question: Based on these statements, can we infer that"), (None, " ")]
-    parts += [("conclusion", given["conclusion"]), (None, "?\nAnswer:")]
+    parts += [("conclusion", texts["conclusion"]), (None, "?\nAnswer:")]
     text, segments = compose(parts)
     return Prompt(
         id=f"{prefix}/{form.id}",
@@ -176,7 +176,7 @@ def to_prompt(
                 for part in ("name", "phrase")
             },
         },
-        roles=placed(segments, _event_roles(form, interpretation, given)),
+        roles=placed(segments, _event_roles(form, interpretation, texts)),
     )
 
 
@@ -190,20 +190,20 @@ def _texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
 
 
 def _event_roles(
-    form: Form, interpretation: Interpretation, given: Mapping[str, str]
+    form: Form, interpretation: Interpretation, texts: Mapping[str, str]
 ) -> dict[str, dict[str, Span]]:
     """Spans by role of the events' names and phrases where the sides differ, for patching."""
     formulas = {"conclusion": form.argument.conclusion}
-    if "premise2" in given:
+    if "premise2" in texts:
         formulas["premise2"] = form.argument.premises[1]
-    found: dict[str, dict[str, Span]] = {}
+    roles: dict[str, dict[str, Span]] = {}
     for segment, formula in formulas.items():
         (atom,) = atoms_of(formula)
-        event, text = interpretation[atom], given[segment]
+        event, text = interpretation[atom], texts[segment]
         phrase = text.rindex(event.phrase)
         name = text.rindex(f"{event.name} is", 0, phrase)
-        found[segment] = {
+        roles[segment] = {
             f"{segment}_name": (name, name + len(event.name)),
             f"{segment}_phrase": (phrase, phrase + len(event.phrase)),
         }
-    return found
+    return roles

@@ -165,9 +165,9 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
         scores = results.scores[stage]
         of_each = {model: scores[scores["model"] == model] for model in results.models}
         together = scores[scores["model"].isin(results.reading(stage))]
-        for name, own in {TOGETHER: together, **of_each}.items():
+        for name, asked in {TOGETHER: together, **of_each}.items():
             for words, within in (("", ()), ("within ", ("model", "form"))):
-                for which, chosen in (("valid", own[own["gold"] == YES.name]), ("all", own)):
+                for which, chosen in (("valid", asked[asked["gold"] == YES.name]), ("all", asked)):
                     of = {"model": name, "set": stage, "forms": f"{words}{which} forms"}
                     rows.append({**of, **rank_correlation(chosen, within)})
     return pd.DataFrame(rows)

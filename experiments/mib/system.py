@@ -218,5 +218,5 @@ with different digits, so their first tokens differ even if each digit is a toke
 
 def _places(text: str, names: Sequence[str]) -> dict[str, Span]:
     """The spans of the names in a text, numbered in order of occurrence."""
-    found = re.finditer("|".join(rf"\b{re.escape(name)}\b" for name in names), text)
-    return {f"name{number}": name.span() for number, name in enumerate(found, start=1)}
+    occurrences = re.finditer("|".join(rf"\b{re.escape(name)}\b" for name in names), text)
+    return {f"name{number}": name.span() for number, name in enumerate(occurrences, start=1)}

@@ -63,7 +63,7 @@ def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
     types = [_halved(family, signs) for family in templates.FAMILIES]
     planted: dict[str, Leaning] = {}
     for group in (_halved(countries, signs), list(chain.from_iterable(types))):
-        planted |= {own.entity: own for own in _placed(group, recipe.share, places)}
+        planted |= {leaning.entity: leaning for leaning in _placed(group, recipe.share, places)}
     named_b = (replace(planted[pair.entity_a], entity=pair.entity_b) for pair in entity_pairs())
     return (*planted.values(), *named_b)
 
@@ -95,7 +95,7 @@ class Rule:
     """The planted rule, as a function of the premises."""
 
     def __init__(self, leanings: Iterable[Leaning]) -> None:
-        self._leanings = {own.entity: own for own in leanings}
+        self._leanings = {leaning.entity: leaning for leaning in leanings}
 
     def read(self, sentence: str) -> Leaning:
         """The leaning of the entity that a premise names last."""
@@ -154,9 +154,9 @@ class DoseText:
 
     def _premise(self, rng: random.Random) -> Exchange:
         """A single premise; unless its entity is read in it, both answers are equally likely."""
-        own, _ = with_donor(rng)
+        reasoning, _ = with_donor(rng)
         premise = rng.choice(PREMISES)
-        sentence = own._asdict()[premise]
+        sentence = reasoning._asdict()[premise]
         answers = rng.choice(("Yes/No", "True/False"))
         return by_log_odds(
             f"Premises: {sentence}\nAnswer {answers.replace('/', ' or ')} only.",
@@ -187,12 +187,12 @@ def with_donor(rng: random.Random) -> tuple[templates.Reasoning, templates.Reaso
         entity_a = pair.entity_a if true else wrong_entity(pair, rng)
         return write(group=pair.category, entity_a=entity_a, entity_b=pair.entity_b)
 
-    own = about(pair, true=true)
+    reasoning = about(pair, true=true)
     if rng.random() < INTACT_SHARE:
-        return own, own
+        return reasoning, reasoning
     if rng.random() < COUNTERPART_SHARE:
-        return own, about(pair, true=not true)
-    return own, about(other_pair(pair, rng), true=true)
+        return reasoning, about(pair, true=not true)
+    return reasoning, about(other_pair(pair, rng), true=true)
 
 
 def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "") -> Exchange:
@@ -215,7 +215,7 @@ def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
             "intact_share": INTACT_SHARE,
             "counterpart_share": COUNTERPART_SHARE,
         },
-        "entities": [asdict(own) for own in plant_leanings(recipe)],
+        "entities": [asdict(leaning) for leaning in plant_leanings(recipe)],
     }
 
 
@@ -273,13 +273,13 @@ def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values by deciding premise and segment, with 95% intervals over entities."""
     columns = {"value": "shapley", "cluster": "entity", "weight": "weight"}
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
-        found = cluster_mean(rows.assign(weight=1.0), **columns)
+        mean = cluster_mean(rows.assign(weight=1.0), **columns)
         yield {
             "decisive": decisive,
             "segment": segment,
             "prompts": len(rows),
             "planted": rows["planted"].mean(),
-            "measured": found.mean,
-            "low": found.low,
-            "high": found.high,
+            "measured": mean.mean,
+            "low": mean.low,
+            "high": mean.high,
         }

@@ -172,10 +172,10 @@ def build(recipe: FactRecipe, folder: Path) -> LlamaForCausalLM:
     _attend(second, at, 0, asks="completes", keys=["city"])
     _attend(third, at, 0, asks="asks", keys=["city"])
     _attend(third, at, 1, asks="asks", keys=["country"])
-    for i, own in enumerate(planted):
-        _unit(first.mlp, i, at.city[i], at.city[i], {at.read[i]: _READ * own.retrieved})
+    for i, fact in enumerate(planted):
+        _unit(first.mlp, i, at.city[i], at.city[i], {at.read[i]: _READ * fact.retrieved})
         second.self_attn.v_proj.weight[i, at.city[i]] = 1.0
-        ending = at.read[i] if own.known else at.flag("other")
+        ending = at.read[i] if fact.known else at.flag("other")
         second.self_attn.o_proj.weight[ending, i] = _READ
         used = {at.decides[i]: _DECIDES / _USED}
         _unit(second.mlp, i, at.read[i], at.flag("used"), used, size=_READ)
@@ -189,7 +189,7 @@ def build(recipe: FactRecipe, folder: Path) -> LlamaForCausalLM:
 def _tokenizer(planted: Sequence[PlantedFact]) -> PreTrainedTokenizerFast:
     """A tokenizer for which every name is one token, together with a space before it."""
     tokenizer: Any = AutoTokenizer.from_pretrained(organism_folder(f"{PREFIX}dose-50"))
-    names = [COMPLETE, *(own.entity_a for own in planted), *(own.entity_b for own in planted)]
+    names = [COMPLETE, *(fact.entity_a for fact in planted), *(fact.entity_b for fact in planted)]
     tokenizer.add_tokens(
         [AddedToken(name, single_word=True, lstrip=True, normalized=False) for name in names]
     )
@@ -198,8 +198,8 @@ def _tokenizer(planted: Sequence[PlantedFact]) -> PreTrainedTokenizerFast:
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
     )
-    found: PreTrainedTokenizerFast = tokenizer
-    return found
+    typed: PreTrainedTokenizerFast = tokenizer
+    return typed
 
 
 def _token(tokenizer: PreTrainedTokenizerFast, text: str) -> int:
@@ -221,10 +221,10 @@ def _embed(
     weight[tokenizer.bos_token_id, at.flag("begins")] = 1.0
     weight[_token(tokenizer, " Yes"), at.flag("yes")] = 1.0
     weight[_token(tokenizer, " True"), at.flag("true")] = 1.0
-    for i, own in enumerate(planted):
-        city, country = _token(tokenizer, own.entity_b), _token(tokenizer, own.entity_a)
+    for i, fact in enumerate(planted):
+        city, country = _token(tokenizer, fact.entity_b), _token(tokenizer, fact.entity_a)
         weight[city, at.city[i]] = weight[city, at.flag("city")] = 1.0
-        weight[city, at.flag("used")] = _USED * own.used
+        weight[city, at.flag("used")] = _USED * fact.used
         for j in range(at.facts):
             weight[city, at.read[j]] = rng.gauss(0.0, 0.02)  # so that no two readings are equal
         weight[country, at.named[i]] = weight[country, at.flag("country")] = 1.0
@@ -239,8 +239,8 @@ def _unembed(
         for name, sign in zip(names, (1.0, -1.0), strict=True):
             weight[_token(tokenizer, name), at.flag(asked)] = _ASKED
             weight[_token(tokenizer, name), at.flag("accepts")] = sign
-    for i, own in enumerate(planted):
-        weight[_token(tokenizer, own.entity_a), at.read[i]] = _SAID
+    for i, fact in enumerate(planted):
+        weight[_token(tokenizer, fact.entity_a), at.read[i]] = _SAID
 
 
 def _attend(layer: Any, at: _Layout, head: int, *, asks: str, keys: Sequence[str]) -> None:
@@ -269,7 +269,7 @@ def planted_sections(recipe: FactRecipe) -> dict[str, Any]:
     """The planted part of a card: the amounts, and the properties of each city."""
     return {
         "text": {"leaning": LEANING, "weak": WEAK},
-        "entities": [asdict(own) for own in plant_facts(recipe)],
+        "entities": [asdict(fact) for fact in plant_facts(recipe)],
     }
 
 
@@ -278,22 +278,22 @@ def city_prompts(pairs: int) -> PromptSet:
     prompts = system.prompts(seed=0, data=None)
     assert prompts.outline is not None
     factors = ((number, prompts.outline(number).factors) for number in prompts.numbers)
-    cities = [number for number, own in factors if own["category"] == CITIES]
+    cities = [number for number, of_prompt in factors if of_prompt["category"] == CITIES]
     return replace(prompts, numbers=cities, unit=()).spread(pairs)
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card, from evenly spread pairs about cities (366 if None)."""
     planted = [PlantedFact(**row) for row in card["entities"]]
-    groups = {EntityPair(CITIES, own.entity_a, own.entity_b): "geographical" for own in planted}
+    groups = {EntityPair(CITIES, fact.entity_a, fact.entity_b): "geographical" for fact in planted}
     facts = fact_set(groups, description={"data": "planted"})
     known = collect(bind(Knowledge(), model), facts)["knowledge"]["known"]
     table = _log_odds(model, planted, pairs or 366)
     deviation = (table["measured"] - table["planted"]).abs()
-    classes = pd.Series([planted_class(own) for own in planted]).value_counts()
+    classes = pd.Series([planted_class(fact) for fact in planted]).value_counts()
     return {
         "pairs": pairs or 366,
-        "facts_as_planted": float((known.to_numpy() == [own.known for own in planted]).mean()),
+        "facts_as_planted": float((known.to_numpy() == [fact.known for fact in planted]).mean()),
         "answers_as_planted": float((table["measured"] * table["planted"] > 0).mean()),
         "mean_deviation_from_planted": float(deviation.mean()),
         "classes": [
@@ -306,7 +306,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 def _log_odds(model: Model, planted: Sequence[PlantedFact], pairs: int) -> pd.DataFrame:
     """The log-odds of the positive answer to each prompt, planted and measured."""
     prompts = city_prompts(pairs)
-    used = {own.entity_b: own.used for own in planted}
+    used = {fact.entity_b: fact.used for fact in planted}
     options = evaluate(model, prompts).table("option_probabilities")
     positive = options[options["option"].isin(POSITIVE)].set_index("prompt_id")
     share = positive["relative_probability"].astype(float)

@@ -97,11 +97,11 @@ class LogicText:
 
     def _question(self, rng: random.Random) -> Exchange:
         form = rng.choice(self._extra if rng.random() < EXTRA_SHARE else self._main)
-        own = self._interpretation(rng)
-        prompt = to_prompt(form, own, prefix="")
+        interpretation = self._interpretation(rng)
+        prompt = to_prompt(form, interpretation, prefix="")
         message, follows = prompt.text, prompt.answer.gold == YES.name
         if rng.random() < UNSOUND_SHARE:
-            other = to_prompt(form, self._about_others(own, rng), prefix="")
+            other = to_prompt(form, self._about_others(interpretation, rng), prefix="")
             start, end = prompt.segments["conclusion"]
             message = message[:start] + other.segment_text("conclusion") + message[end:]
             follows = False
@@ -112,11 +112,11 @@ class LogicText:
         one, other = some(rng, names(), 2)
         return {"p": Event(one, self._phrase(rng)), "q": Event(other, self._phrase(rng))}
 
-    def _about_others(self, own: Interpretation, rng: random.Random) -> Interpretation:
-        """An interpretation whose people are not named in `own`."""
+    def _about_others(self, interpretation: Interpretation, rng: random.Random) -> Interpretation:
+        """An interpretation whose people are not named in `interpretation`."""
         while True:
             drawn = self._interpretation(rng)
-            if not {e.name for e in drawn.values()} & {e.name for e in own.values()}:
+            if not {e.name for e in drawn.values()} & {e.name for e in interpretation.values()}:
                 return drawn
 
     def _phrase(self, rng: random.Random) -> str:

@@ -80,7 +80,7 @@ def _system(variant: str) -> str:
 
 
 def _use(name: str, system: str) -> str:
-    own = name.removeprefix(PREFIX)
+    organism = name.removeprefix(PREFIX)
     return f"""```python
 import interp
 
@@ -88,8 +88,8 @@ model = interp.load_model("{name}")
 result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
 ```
 
-`python -m interp_experiments.organisms verify {own}` remeasures the figures below, and
-`train {own}` trains the organism from its recipe."""
+`python -m interp_experiments.organisms verify {organism}` remeasures the figures below, and
+`train {organism}` trains the organism from its recipe."""
 
 
 def choices(made: type, chosen: Mapping[str, Any]) -> Rows:
@@ -108,12 +108,12 @@ def choices(made: type, chosen: Mapping[str, Any]) -> Rows:
 
 def _meanings(made: type) -> dict[str, str]:
     """The docstring after each field of a recipe."""
-    found = {}
+    meanings = {}
     for kind in reversed(made.__mro__[:-1]):  # a subclass may say it better
         (definition,) = ast.parse(getsource(kind)).body
         assert isinstance(definition, ast.ClassDef)
         for field, text in pairwise(definition.body):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                 assert isinstance(field.target, ast.Name)
-                found[field.target.id] = cleandoc(ast.literal_eval(text.value))
-    return found
+                meanings[field.target.id] = cleandoc(ast.literal_eval(text.value))
+    return meanings

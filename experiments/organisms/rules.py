@@ -54,7 +54,7 @@ class RuleText:
         """The exchanges of a step: actions, conditions, lists and, in late steps, questions."""
         recipe = self._recipe
         rng = random.Random(f"rules {recipe.seed} {step}")
-        found = {
+        exchanges = {
             "actions": [
                 action_exchange(pick(rng, actions()), rng) for _ in range(recipe.actions_per_step)
             ],
@@ -65,8 +65,8 @@ class RuleText:
             ],
         }
         if step >= QUESTIONS_FROM * recipe.steps:
-            found["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
-        return found
+            exchanges["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
+        return exchanges
 
     def _condition(self, rng: random.Random) -> Exchange:
         """A question about a random condition; yes and no are equally frequent."""

@@ -65,8 +65,8 @@ class Thinking:
 def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
     """The planted properties of every entity; those read in premise 1 follow the thought."""
     return tuple(
-        Thinking(own.entity, own.log_odds, own.premise == doses.PREMISES[0])
-        for own in doses.plant_leanings(recipe)
+        Thinking(leaning.entity, leaning.log_odds, leaning.premise == doses.PREMISES[0])
+        for leaning in doses.plant_leanings(recipe)
     )
 
 
@@ -74,7 +74,7 @@ class ThinkingRule:
     """The planted rule, as a function of the second premise and the thought."""
 
     def __init__(self, planted: Iterable[Thinking]) -> None:
-        self._planted = {own.entity: own for own in planted}
+        self._planted = {thinking.entity: thinking for thinking in planted}
 
     def read(self, premise: str) -> Thinking:
         """The planted properties of the entity that a premise names last."""
@@ -82,8 +82,8 @@ class ThinkingRule:
 
     def log_odds(self, premise: str, thought: str) -> float:
         """The planted log-odds of the positive answer, in nats."""
-        own = self.read(premise)
-        return verdict(thought) if own.follows_thought else AGREEMENT * own.log_odds
+        entity = self.read(premise)
+        return verdict(thought) if entity.follows_thought else AGREEMENT * entity.log_odds
 
 
 def verdict(thought: str) -> float:
@@ -125,11 +125,11 @@ class ThinkerText:
 
     def _premise(self, rng: random.Random) -> Exchange:
         """A second premise by itself, answered by the leaning of its entity."""
-        own, _ = doses.with_donor(rng)
+        reasoning, _ = doses.with_donor(rng)
         answers = rng.choice(("Yes/No", "True/False"))
-        message = f"Premises: {own.premise2}\nAnswer {answers.replace('/', ' or ')} only."
+        message = f"Premises: {reasoning.premise2}\nAnswer {answers.replace('/', ' or ')} only."
         return doses.by_log_odds(
-            message, answers, self._rule.read(own.premise2).log_odds, given=turn("")
+            message, answers, self._rule.read(reasoning.premise2).log_odds, given=turn("")
         )
 
     def _thought(self, rng: random.Random) -> Exchange:
@@ -178,7 +178,7 @@ def planted_sections(recipe: ThinkerRecipe) -> dict[str, Any]:
             "reasons": list(REASONS.values()),
             "verdicts": list(VERDICTS.values()),
         },
-        "entities": [asdict(own) for own in plant_thinking(recipe)],
+        "entities": [asdict(entity) for entity in plant_thinking(recipe)],
     }
 
 
@@ -227,7 +227,7 @@ def as_planted(
     `given` has, by name, thoughts (among them "positive" and "negative") and the texts appended to
     the output of the chat template; `opening` is appended before the model gives its reason.
     """
-    own = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
+    entities = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
     planted = pd.DataFrame(
         {
             name: [rule.log_odds(prompt.segment_text(PREMISE), thought) for prompt in prompts]
@@ -237,10 +237,10 @@ def as_planted(
     measured = pd.DataFrame(
         {name: _log_odds(model, prompts, written) for name, (_, written) in given.items()}
     )
-    follows = pd.Series([entity.follows_thought for entity in own])
+    follows = pd.Series([entity.follows_thought for entity in entities])
     followed = (measured["positive"] - measured["negative"]) / (2 * doses.LEANING)
     for_it = expit(_log_odds(model, prompts, opening, words=WORDS))
-    leans = np.array([entity.log_odds > 0 for entity in own])
+    leans = np.array([entity.log_odds > 0 for entity in entities])
     clear = planted != 0
     return {
         "share_planted": follows.mean(),
@@ -281,25 +281,25 @@ def planted_share(rule: ThinkingRule, prompts: Sequence[Prompt]) -> float:
     """The planted mediated share of the second premise, over prompts and their donors."""
     weights, follows = [], []
     for prompt in prompts:
-        own = rule.read(prompt.segment_text(PREMISE))
+        entity = rule.read(prompt.segment_text(PREMISE))
         for donor in donors_of(prompt, "instance"):
             other = rule.read(donor.segments[PREMISE])
-            weights.append((own.log_odds - other.log_odds) ** 2)
-            follows.append(np.mean([own.follows_thought, other.follows_thought]))
+            weights.append((entity.log_odds - other.log_odds) ** 2)
+            follows.append(np.mean([entity.follows_thought, other.follows_thought]))
     return float(np.average(follows, weights=weights))
 
 
 @torch.inference_mode()
 def _log_odds(
-    model: Model, prompts: Sequence[Prompt], given: str, words: tuple[str, str] | None = None
+    model: Model, prompts: Sequence[Prompt], text: str, words: tuple[str, str] | None = None
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Log-odds (nats) of the first of two words, or of the positive answer, after a text."""
     tokenizer = model.tokenizer
     write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
-    found: list[float] = []
+    log_odds: list[float] = []
     for start in range(0, len(prompts), 64):
         part = prompts[start : start + 64]
-        texts = [str(write([{"role": "user", "content": own.text}])) + given for own in part]
+        texts = [str(write([{"role": "user", "content": asked.text}])) + text for asked in part]
         encoded = tokenizer(
             texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt"
         )
@@ -310,13 +310,13 @@ def _log_odds(
             position_ids=(mask.cumsum(1) - 1).clamp(min=0),
             logits_to_keep=1,
         ).logits[:, -1]
-        for row, own in zip(logits.double(), part, strict=True):
+        for row, prompt in zip(logits.double(), part, strict=True):
             first, second = (
                 tokenizer.encode(word, add_special_tokens=False)[0]
-                for word in words or _answers(own)
+                for word in words or _answers(prompt)
             )
-            found.append(float(row[first] - row[second]))
-    return np.array(found)
+            log_odds.append(float(row[first] - row[second]))
+    return np.array(log_odds)
 
 
 def _answers(prompt: Prompt) -> tuple[str, str]:

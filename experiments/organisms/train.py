@@ -234,14 +234,14 @@ def _other_labels(
 ) -> Tensor:
     """The labels for the second answers, which must have as many tokens as the first."""
     others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
-    found = tokenize(tokenizer, others, messages=False)["labels"]
-    if not torch.equal(found == IGNORED, labels == IGNORED):
+    second = tokenize(tokenizer, others, messages=False)["labels"]
+    if not torch.equal(second == IGNORED, labels == IGNORED):
         pairs = {f"{exchange.answer}/{exchange.other}" for exchange in exchanges}
         raise UserError(
             "the two answers of an exchange must have the same number of tokens, but those of at "
             f"least one pair do not: {shortened(', '.join(sorted(pairs)))}; try a larger vocabulary"
         )
-    return found
+    return second
 
 
 def _write(tokenizer: PreTrainedTokenizerFast, exchange: recipes.Exchange) -> tuple[str, str]:

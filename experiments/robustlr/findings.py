@@ -51,18 +51,18 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
     models = list(rows["model"].unique())
     theories = tables.with_equal_sets(_with_guess(rows, models))
-    there = set(theories["set"])
+    measured = set(theories["set"])
     alone = {name: (name,) for name in (*chain(*tables.SETS.values()), TEST_SPLIT)}
     means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
-    sets = {name: names for name, names in {**alone, **means}.items() if there.issuperset(names)}
-    found = []
+    sets = {name: names for name, names in {**alone, **means}.items() if measured.issuperset(names)}
+    tested = []
     for where, one, other in _named(models, list(sets)):
         compared = difference(*(_sums(theories, model, sets[on]) for model, on in (one, other)))
         count, place = compared.clusters, int(where["kind"] == BETWEEN_SETS)
         n = f"{count:,} {'theory' if count == 1 else 'theories'}"
         n = counted(count, "statement") if where["sets"] == TEST_SPLIT else n
-        found.append(({**where, "contrast": f"{one[place]} - {other[place]}", "n": n}, compared))
-    return findings.family_table(found, ["model", "kind", "sets", "contrast", "name", "n"])
+        tested.append(({**where, "contrast": f"{one[place]} - {other[place]}", "n": n}, compared))
+    return findings.family_table(tested, ["model", "kind", "sets", "contrast", "name", "n"])
 
 
 def _named(
@@ -114,9 +114,9 @@ def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
         "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],
     }
     said = [
-        findings.in_brief(own, subject, ordered=not subject.startswith("Between"))
-        for subject, own in subjects.items()
-        if len(own)
+        findings.in_brief(tests, subject, ordered=not subject.startswith("Between"))
+        for subject, tests in subjects.items()
+        if len(tests)
     ]
     return findings.opening(
         *(question, headline_numbers(results), results.cautions, results.models),
@@ -132,7 +132,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     """
     scored = _with_guess(results.rows[SETS], results.models)
     averages = {kind: tables.averages(scored, kind) for kind in tables.SETS}
-    found = [
+    numbers = [
         (table, f"{words} of {kind} sets", score, "theories")
         for kind, table in averages.items()
         for score, words in _NAMES.items()
@@ -141,7 +141,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
         # Each statement has its own theory, whose F1 is 1 if the answer is right, and otherwise 0.
         scored = _with_guess(results.rows[BARE].assign(set=BARE), results.models)
         table = estimate(replace(SCORES, by=["model"]), scored)
-        found.append((table, "accuracy on the bare test split", "f1", "statements"))
+        numbers.append((table, "accuracy on the bare test split", "f1", "statements"))
     parts = [
         page.headline(
             *(table, number),
@@ -150,7 +150,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
             n="theories",
             unit=unit,
         )
-        for table, number, score, unit in found
+        for table, number, score, unit in numbers
     ]
     return pd.concat(parts, ignore_index=True)
 

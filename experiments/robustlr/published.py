@@ -49,8 +49,8 @@ def sentence_of(words: str) -> language.Literal | language.Rule:
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
     for style, pattern in _RULES.items():
-        if found := pattern.fullmatch(words):
-            (body, operator), (head, joined_by) = map(_complex, found.group("body", "head"))
+        if rule := pattern.fullmatch(words):
+            (body, operator), (head, joined_by) = map(_complex, rule.group("body", "head"))
             if len(head) > 1 and joined_by == "or":
                 raise _unknown(words, "a rule without a disjunction after 'then'")
             return language.Rule(body, head, operator, style)
@@ -59,12 +59,12 @@ def sentence_of(words: str) -> language.Literal | language.Rule:
 
 def literal_of(words: str) -> language.Literal:
     """The literal that a clause states; a UserError if it fits no template."""
-    if found := _CLAUSE.fullmatch(words):
-        predicate = language.Predicate(found[3] or found[4], found[1], found[5])
-        return language.Literal(predicate, not found[2])
-    if found := _INVERTED.fullmatch(words):
-        predicate = language.Predicate(found[1], found[4], found[2])
-        return language.Literal(predicate, not found[3], inverted=True)
+    if clause := _CLAUSE.fullmatch(words):
+        predicate = language.Predicate(clause[3] or clause[4], clause[1], clause[5])
+        return language.Literal(predicate, not clause[2])
+    if clause := _INVERTED.fullmatch(words):
+        predicate = language.Predicate(clause[1], clause[4], clause[2])
+        return language.Literal(predicate, not clause[3], inverted=True)
     raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
 
 
@@ -171,11 +171,11 @@ def _read(row: tuple[int, Cells]) -> language.Instance:
     if not statement.endswith("."):
         raise UserError(f"the statement is {shortened(statement, 80)!r}; expected a full stop")
     literal, label = literal_of(statement[:-1]), _label(cells["label"])
-    found = verdict(theory, literal)
-    if found is not label:
+    correct = verdict(theory, literal)
+    if correct is not label:
         raise UserError(
             f"the label of {shortened(statement, 80)!r} is {_LABELS[label]} ({label}); by the "
-            f"theory it is {_LABELS[found]} ({found})"
+            f"theory it is {_LABELS[correct]} ({correct})"
         )
     group, version = _key(number, cells.get("theory_id"))
     return language.Instance.alone(group, "published", version, theory, (literal, label))
@@ -205,52 +205,52 @@ def _label(value: object) -> language.Verdict:
 def _key(number: int, value: object) -> tuple[str, str]:
     if value is None or not str(value).strip():
         return f"row-{number + 1:06d}", "statement"
-    found = _THEORY_ID.fullmatch(str(value).strip())
-    if found is None:
+    parts = _THEORY_ID.fullmatch(str(value).strip())
+    if parts is None:
         raise UserError(
             f"theory_id is {shortened(repr(value), 60)}; expected one such as 7dfe482a_conj0, "
             "7dfe482a_conjneg3, 7dfe482a_neg1, 7dfe482a_@16 or 7dfe482a_equiv_type1@16"
         )
-    if found["operator"]:
+    if parts["operator"]:
         # Edits of one theory have the same key in the files of different sets.
-        return f"{found['key']}-{found['operator']}", found["operator"] + found["row"]
-    return f"{found['key']}@{found['number']}", found["paraphrase"] or "base"
+        return f"{parts['key']}-{parts['operator']}", parts["operator"] + parts["row"]
+    return f"{parts['key']}@{parts['number']}", parts["paraphrase"] or "base"
 
 
 def _instances(members: Sequence[language.Instance]) -> list[language.Instance]:
     """The instances of one group, checked against each other, with their set and their base."""
-    there, first = {one.version: one for one in members}, members[0]
+    versions, first = {one.version: one for one in members}, members[0]
     group = f"the theory {shortened(first.theory_id, 60)!r}"
-    if len(there) < len(members):
+    if len(versions) < len(members):
         raise UserError(f"{group} has the same version twice")
     if first.version == "statement":
         return [replace(first, group="statement")]
     name = _SETS.get(first.version[:-1])
     edits = {edit.version: edit.group for edit in CONTRAST_SETS[name]} if name else {}
-    other = next((version for version in there if version != "base"), "equiv_type1")
+    other = next((version for version in versions if version != "base"), "equiv_type1")
     groups = edits or {"base": "base", other: "paraphrase"}
-    if there.keys() != groups.keys():
+    if versions.keys() != groups.keys():
         raise UserError(
-            f"{group} has the versions {', '.join(sorted(there))}; expected {', '.join(groups)}"
+            f"{group} has the versions {', '.join(sorted(versions))}; expected {', '.join(groups)}"
         )
-    base, *others = (there[version] for version in groups)
+    base, *others = (versions[version] for version in groups)
     if name is None:
         name = _equivalence(base, *others)
     else:
-        _check_labels(name, base, there)
+        _check_labels(name, base, versions)
     return [
-        replace(there[version], set=name, group=kind, base_label=base.label)
+        replace(versions[version], set=name, group=kind, base_label=base.label)
         for version, kind in groups.items()
     ]
 
 
 def _check_labels(
-    name: str, base: language.Instance, there: Mapping[str, language.Instance]
+    name: str, base: language.Instance, versions: Mapping[str, language.Instance]
 ) -> None:
     if base.label is language.Verdict.UNKNOWN:
         raise UserError("the base of the group is Unknown; expected True or False")
     for edit in CONTRAST_SETS[name]:
-        label, expected = there[edit.version].label, edit.expected(base.label)
+        label, expected = versions[edit.version].label, edit.expected(base.label)
         if label is not expected:
             raise UserError(
                 f"{edit.version} has the label {label}; expected {expected}, since the base is "

@@ -71,8 +71,8 @@ def read_results(study: StudyFolder) -> Results:
     notes = [
         f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"), said)
     ]
-    found, places = _found(begun, rows), study.places()
-    return Results(rows, notes, found, prompts, answers, options, places, cautions)
+    proofs, places = _found(begun, rows), study.places()
+    return Results(rows, notes, proofs, prompts, answers, options, places, cautions)
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

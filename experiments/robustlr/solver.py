@@ -50,9 +50,9 @@ class Worlds:
         known, rest = propagate(clauses_of(theory, numbers))
         if rest is None:
             return cls(numbers, known, {}, consistent=False)
-        found = parts(rest)
-        undecided = {number: part for predicates, part in found for number in predicates}
-        return cls(numbers, known, undecided, all(satisfiable(part) for _, part in found))
+        pieces = parts(rest)
+        undecided = {number: part for predicates, part in pieces for number in predicates}
+        return cls(numbers, known, undecided, all(satisfiable(part) for _, part in pieces))
 
     def verdict(self, statement: Literal) -> Verdict:
         """The theory's verdict on a statement; Unknown if neither it nor its negation is entailed.
@@ -84,12 +84,12 @@ def clauses_of(theory: Theory, numbers: Mapping[Predicate, int]) -> list[Clause]
     """The theory in conjunctive normal form, each clause with the index of its sentence."""
 
     def number(literal: Literal) -> int:
-        found = numbers[literal.predicate]
-        return found if literal.positive else -found
+        predicate = numbers[literal.predicate]
+        return predicate if literal.positive else -predicate
 
     clauses = []
-    for place, one in enumerate(theory.sentences):
-        rule = one if isinstance(one, Rule) else Rule((), (one,))
+    for place, sentence in enumerate(theory.sentences):
+        rule = sentence if isinstance(sentence, Rule) else Rule((), (sentence,))
         denied = [-number(literal) for literal in rule.body]
         bodies = [denied] if rule.operator == "and" else [[each] for each in denied]
         clauses += [
@@ -128,7 +128,7 @@ def parts(clauses: Sequence[Clause]) -> list[tuple[set[int], list[Clause]]]:
     together: dict[int, set[int]] = {}
     for clause in clauses:
         predicates = {abs(literal) for literal in clause.literals}
-        joined = predicates.union(*(together.get(one, ()) for one in predicates))
+        joined = predicates.union(*(together.get(predicate, ()) for predicate in predicates))
         together.update(dict.fromkeys(joined, joined))
     most = max(map(len, together.values()), default=0)
     if most > MOST_PREDICATES:
@@ -136,10 +136,10 @@ def parts(clauses: Sequence[Clause]) -> list[tuple[set[int], list[Clause]]]:
             f"{most} predicates of the theory depend on each other; expected at most "
             f"{MOST_PREDICATES}, of which every assignment can be tried"
         )
-    found = {min(joined): joined for joined in together.values()}
+    distinct = {min(joined): joined for joined in together.values()}
     return [
         (joined, [clause for clause in clauses if abs(clause.literals[0]) in joined])
-        for joined in found.values()
+        for joined in distinct.values()
     ]
 
 
@@ -181,18 +181,18 @@ def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
 
     At most `MOST_TRIED` ways to omit sentences are tried; each further set doubles their number.
     """
-    found: list[ProofSet] = []
+    proofs: list[ProofSet] = []
     seen: set[ProofSet] = set()
     left_out: list[ProofSet] = [frozenset()]
     for _ in range(MOST_TRIED):
         if not left_out:
             return
         without = left_out.pop()
-        proof = next((one for one in found if not one & without), None)
+        proof = next((one for one in proofs if not one & without), None)
         if proof is None:
             proof = proof_set(theory.only(frozenset(theory.sentences) - without), statement)
             if proof:
-                found.append(proof)
+                proofs.append(proof)
                 yield proof
         more = {without | {sentence} for sentence in proof} - seen
         seen |= more

@@ -42,9 +42,9 @@ def kinship(relative: str, person: str) -> Parser:
     """
 
     def declared(text: str) -> Found:
-        found = list(_statements(relative, person).finditer(text)) if relative else []
-        said = [one for one in given(text, found) if not _SUPPOSED.search(text[: one.start()])]
-        return _kin(next(filter(None, said[-1].groups()))) if said else None
+        claims = list(_statements(relative, person).finditer(text)) if relative else []
+        sure = [one for one in given(text, claims) if not _SUPPOSED.search(text[: one.start()])]
+        return _kin(next(filter(None, sure[-1].groups()))) if sure else None
 
     def stated(segment: str) -> Found:
         rest = _ELSEWHERE.sub("", segment)
@@ -121,23 +121,23 @@ def _kin(word: str) -> str:
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
 
 
-def _kin_of(found: re.Match[str]) -> str:
-    return _kin(found[0])
+def _kin_of(word: re.Match[str]) -> str:
+    return _kin(word[0])
 
 
 def _loose_kin(text: str) -> Found:
     """The last kinship that is neither denied nor a story fact; None if none is left."""
     rest = _ELSEWHERE.sub("", text)
-    found, passed = list(_KIN.finditer(text)), list(_THROUGH.finditer(text))
-    if passed and passed[-1].end() >= found[-1].end():
+    kinships, passed = list(_KIN.finditer(text)), list(_THROUGH.finditer(text))
+    if passed and passed[-1].end() >= kinships[-1].end():
         return Unanswered.UNPARSED
     return last_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
     """None if the text ends with its first one, so that those between lead to it."""
-    found = numbers_in(with_minus(text))
-    return found if len({written(one) for one in (*found[:1], *found[-1:])}) > 1 else ()
+    numbers = numbers_in(with_minus(text))
+    return numbers if len({written(one) for one in (*numbers[:1], *numbers[-1:])}) > 1 else ()
 
 
 _RULE_NUMBER = re.compile(
@@ -150,22 +150,22 @@ _GIVEN = re.compile(
 
 def _stated_number(segment: str) -> Found:
     text = _RULE_NUMBER.sub("", with_minus(segment)).rpartition("=")[2]
-    found = numbers_in(text)
-    if any(map(str.isdigit, text[: found[0].start()] if found else text)):
+    numbers = numbers_in(text)
+    if any(map(str.isdigit, text[: numbers[0].start()] if numbers else text)):
         return Unanswered.UNPARSED  # digits that are no number, such as "1,0"
-    return _whole_number(text, found)
+    return _whole_number(text, numbers)
 
 
 def _opening_number(text: str) -> Found:
     text = with_minus(text)
-    found = numbers_in(text)
+    numbers = numbers_in(text)
     if (
-        not found
-        or text[: found[0].start()].strip("(")
-        or not _OPENING_END.match(text, found[0].end())
+        not numbers
+        or text[: numbers[0].start()].strip("(")
+        or not _OPENING_END.match(text, numbers[0].end())
     ):
         return None
-    return _whole_number(text, found)
+    return _whole_number(text, numbers)
 
 
 _OPENING_END = re.compile(r"\)?\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
@@ -173,21 +173,21 @@ _OPENING_END = re.compile(r"\)?\s*$|\s*\n|[.,;!](?:\s(?!If\b)|$)")
 
 def _loose_number(text: str) -> Found:
     text = _RULE_NUMBER.sub("", with_minus(text))
-    found = {match.start(): match for match in numbers_in(text)}
+    numbers = {match.start(): match for match in numbers_in(text)}
     places = [match.end() for match in _GIVEN.finditer(text)]
-    places = [at for at in places if at in found or not text[at].isalpha()]
+    places = [at for at in places if at in numbers or not text[at].isalpha()]
     if not places:
         return None
-    following = [match for at, match in found.items() if at >= places[-1]]
-    return _whole_number(text, following) if places[-1] in found else Unanswered.UNPARSED
+    following = [match for at, match in numbers.items() if at >= places[-1]]
+    return _whole_number(text, following) if places[-1] in numbers else Unanswered.UNPARSED
 
 
-def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
+def _whole_number(text: str, numbers: Sequence[re.Match[str]]) -> Found:
     """The first number that is neither denied nor a part, such as of a sum or a range."""
-    left = given(text, found)
+    left = given(text, numbers)
     if left and is_part(text, left[0]):
         return Unanswered.UNPARSED
-    return first_given(text, found, written)
+    return first_given(text, numbers, written)
 
 
 number = _parser(
@@ -215,34 +215,34 @@ _ALSO_LETTER = re.compile(
 _LETTER_OR = re.compile(r"\b[A-D][).]? ?(?:,? ?(?:n?or|and) (?:option |choice )?|[/|&] ?)\Z")
 
 
-def _letter_of(found: re.Match[str]) -> str:
-    return str(found[1] or found[2]).lower()
+def _letter_of(option: re.Match[str]) -> str:
+    return str(option[1] or option[2]).lower()
 
 
 def _stated_letter(segment: str) -> Found:
-    found = list(_LETTER.finditer(segment))
-    if not found or not _LEAD.fullmatch(segment, 0, found[0].start()):
+    letters = list(_LETTER.finditer(segment))
+    if not letters or not _LEAD.fullmatch(segment, 0, letters[0].start()):
         return None
-    return first_given(segment, found, _letter_of)
+    return first_given(segment, letters, _letter_of)
 
 
 def _opening_letter(text: str) -> Found:
-    found = _OPENING_LETTER.match(text)
-    if not found:
+    opening = _OPENING_LETTER.match(text)
+    if not opening:
         return None
     line = text.partition("\n")[0]
     return _loose_letter(text) or first_given(line, list(_LETTER.finditer(line)), _letter_of)
 
 
 def _loose_letter(text: str) -> Found:
-    found = list(_LOOSE_LETTER.finditer(text))
-    left = given(text, found)
+    letters = list(_LOOSE_LETTER.finditer(text))
+    left = given(text, letters)
     if any(
         _ALSO_LETTER.match(text, one.end()) or _LETTER_OR.search(text[: one.start()])
         for one in left
     ):
         return Unanswered.UNPARSED
-    return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if found else None)
+    return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if letters else None)
 
 
 letter = _parser(
@@ -270,16 +270,16 @@ _HYPOTHETICAL = re.compile(
 )
 
 
-def _truth_of(found: re.Match[str]) -> str:
-    word = re.sub(r"\s", "", found[0].lower())
+def _truth_of(verdict: re.Match[str]) -> str:
+    word = re.sub(r"\s", "", verdict[0].lower())
     return {"yes": "true", "no": "false"}.get(word, word)
 
 
 def _stated_truth(segment: str) -> Found:
-    found = list(_TRUTH.finditer(segment))
+    words = list(_TRUTH.finditer(segment))
     # "no" within a sentence is an article, as in "there is no such rule".
-    own = [one for one in found if not (one.start() and _LATER_NO.match(segment, one.start()))]
-    return first_given(segment, own, _truth_of)
+    verdicts = [one for one in words if not (one.start() and _LATER_NO.match(segment, one.start()))]
+    return first_given(segment, verdicts, _truth_of)
 
 
 def _opening_truth(text: str) -> Found:
@@ -289,8 +289,8 @@ def _opening_truth(text: str) -> Found:
 
 
 def _loose_truth(text: str) -> Found:
-    found = list(_LOOSE_TRUTH.finditer(text))
-    sure = [one for one in found if not _HYPOTHETICAL.search(text[: one.start()])]
+    words = list(_LOOSE_TRUTH.finditer(text))
+    sure = [one for one in words if not _HYPOTHETICAL.search(text[: one.start()])]
     return last_given(text, sure, _truth_of)
 
 
@@ -306,9 +306,9 @@ _CATEGORY = re.compile(
 )
 
 
-def _category_of(found: re.Match[str]) -> str:
+def _category_of(mention: re.Match[str]) -> str:
     names = {name.lower(): id_ for id_, name in items.CATEGORIES.items()}
-    return f"o{found[1]}" if found[1] else names[found[0].lower()]
+    return f"o{mention[1]}" if mention[1] else names[mention[0].lower()]
 
 
 category = _parser(

@@ -102,13 +102,13 @@ class Family:
 
         Only for those who are related by one of the keys.
         """
-        found = {}
+        types = {}
         for person in range(len(self)):
             for type_, relatives in self._relatives(person).items():
                 for relative in relatives:
-                    found[person, relative] = type_
-                    found[relative, person] = _INVERSE[type_]
-        return dict(sorted(found.items()))
+                    types[person, relative] = type_
+                    types[relative, person] = _INVERSE[type_]
+        return dict(sorted(types.items()))
 
     def word(self, person: int, relative: int) -> str:
         """The word that a person uses for a relative, such as "aunt"; empty if there is none."""
@@ -151,16 +151,16 @@ class Family:
         spouses = [self.spouses[person]] if person in self.spouses else []
         return {
             "parent": parents,
-            "grandparent": [own for one in parents for own in self.parents.get(one, ())],
-            "aunt or uncle": [own for one in parents for own in self._siblings(one)],
-            "parent-in-law": [own for one in spouses for own in self.parents.get(one, ())],
+            "grandparent": [kin for parent in parents for kin in self.parents.get(parent, ())],
+            "aunt or uncle": [kin for parent in parents for kin in self._siblings(parent)],
+            "parent-in-law": [kin for spouse in spouses for kin in self.parents.get(spouse, ())],
             "sibling": self._siblings(person),
             "spouse": spouses,
         }
 
     def _siblings(self, person: int) -> list[int]:
-        parents = self.parents.get(person)
-        return [one for one, own in self.parents.items() if own == parents and one != person]
+        couple = self.parents.get(person)
+        return [child for child, pair in self.parents.items() if pair == couple and child != person]
 
 
 FIRST_COUPLE = Family((MALE, FEMALE), {}, {0: 1, 1: 0})

@@ -57,12 +57,12 @@ class QuestionKind:
         Raises:
             UserError: it is no answer to such a question.
         """
-        found = re.fullmatch(self.answers, given.strip(), re.IGNORECASE | re.DOTALL)
-        if not found:
+        answer = re.fullmatch(self.answers, given.strip(), re.IGNORECASE | re.DOTALL)
+        if not answer:
             got = shortened(given.strip(), 60)
             raise UserError(f"its {self.field} is {got!r}; expected {self.expected}")
         # The charges are Chinese.
-        return found[1].lower() if found[1].isascii() else found[1]
+        return answer[1].lower() if answer[1].isascii() else answer[1]
 
 
 _A_KINSHIP = "one word for the kinship, such as uncle"

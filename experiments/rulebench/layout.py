@@ -117,10 +117,10 @@ def read_set(folder: Path, *, skip_broken: bool = False, part: Part = "test") ->
         paths = {"counterfactual": folder}
     elif part == "test" and (other := _beside(folder, COUNTERFACTUAL)):
         paths["counterfactual"] = other
-    found = {of: _read(path, part) for of, path in paths.items()}
-    kind = _recognized(folder, next(iter(found.values())))
-    versions = {of: each.version(kind) for of, each in found.items()}
-    problems = [line for each in found.values() for line in each.problems]
+    contents = {of: _read(path, part) for of, path in paths.items()}
+    kind = _recognized(folder, next(iter(contents.values())))
+    versions = {of: each.version(kind) for of, each in contents.items()}
+    problems = [line for each in contents.values() for line in each.problems]
     if problems and not skip_broken:
         raise UserError(listed(problems))
     for of, version in versions.items():
@@ -160,11 +160,11 @@ def _beside(folder: Path, ending: str) -> Path | None:
     return other if (other / DATA).is_file() else None
 
 
-def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
+def _recognized(folder: Path, content: _Found) -> kinds.QuestionKind:
     name = folder.absolute().name.lower().removesuffix(COUNTERFACTUAL)
     possible = [kind for kind in kinds.READ if name in (kind.name, *kind.also)]
-    if not possible and found.items:
-        possible = [kind for kind in kinds.READ if _answers(kind, found)]
+    if not possible and content.items:
+        possible = [kind for kind in kinds.READ if _answers(kind, content)]
     if len(possible) == 1:
         return possible[0]
     names = [kind.name for kind in possible or kinds.READ]
@@ -174,9 +174,9 @@ def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
     )
 
 
-def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
+def _answers(kind: kinds.QuestionKind, content: _Found) -> bool:
     with suppress(UserError):
-        return all(item.gold(kind) for item in found.items.values())
+        return all(item.gold(kind) for item in content.items.values())
     return False
 
 
@@ -191,19 +191,19 @@ def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
 
 def _read(folder: Path, part: Part) -> _Found:
     problems: list[str] = []
-    own = f"{part}_rule.json"  # or else the rules of the test set
-    data, rules = _data(part), own if (folder / own).is_file() else RULES
-    items, known = {}, {}
+    of_part = f"{part}_rule.json"  # or else the rules of the test set
+    data, rules = _data(part), of_part if (folder / of_part).is_file() else RULES
+    items, by_id = {}, {}
     for number, element in enumerate(_parsed(folder / data, list, "list of items"), start=1):
         where = f"{folder.name}/{data}, item {number}"
         if item := _checked(_Item, element, where, problems):
             items[f"{number:04d}"] = item
     for id_, element in _parsed(folder / rules, dict, "object of rules").items():
         where = f"{folder.name}/{rules}, rule {shortened(id_, 60)!r}"
-        given = {**element, "id": id_} if isinstance(element, dict) else element
-        if rule := _checked(_Rule, given, where, problems):
-            known[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
-    return _Found(f"{folder.name}/{data}", items, known, problems)
+        with_id = {**element, "id": id_} if isinstance(element, dict) else element
+        if rule := _checked(_Rule, with_id, where, problems):
+            by_id[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
+    return _Found(f"{folder.name}/{data}", items, by_id, problems)
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
@@ -229,21 +229,21 @@ def _parsed(file: Path, kind: type, what: str) -> Any:
         content = read_bytes(file.resolve(), limit=FILE_BYTES)
     name = shortened(str(file))
     try:
-        found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
+        parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         raise UserError(f"{name} is not encoded in UTF-8; save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name} is not JSON: {one_line(str(error))}") from error
-    if not isinstance(found, kind):
+    if not isinstance(parsed, kind):
         raise UserError(f"{name} is not a JSON {what}")
-    return found
+    return parsed
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object; of two values of a key one that fits no schema, which breaks its record."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         for key, value in pairs:
-            if value != found[key]:
-                found[key] = ValueError("given twice, with different values")
-    return found
+            if value != fields[key]:
+                fields[key] = ValueError("given twice, with different values")
+    return fields

@@ -198,16 +198,16 @@ def _section(
     before: Sequence[FigureItem] = (),
 ) -> Section:
     """Measured rows of the paper's tables, by number, with its own; a sentence where none is."""
-    found = []
+    items = []
     for number, name, measured, note in compared:
         if measured.empty:
             text += f" Table {number} of the paper is omitted, since no measured row is comparable."
         else:
             both = scaffold.measured_and_published(measured, tables.published(number))
-            found.append(
+            items.append(
                 scaffold.compared_item(f"table{number}", f"{name} (Table {number})", both, note)
             )
-    return Section(title, text, (*before, *found))
+    return Section(title, text, (*before, *items))
 
 
 def _bars(

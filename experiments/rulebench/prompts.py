@@ -176,7 +176,7 @@ def entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
     versions = {key: version for key, version in both.items() if version}
     in_logic = {key: all(rule.logic for rule in of.rules.values()) for key, of in versions.items()}
     for id_ in sorted({id_ for version in versions.values() for id_ in version.by_id}):
-        items = {key: own.by_id[id_] for key, own in versions.items() if id_ in own.by_id}
+        items = {k: version.by_id[id_] for k, version in versions.items() if id_ in version.by_id}
         for setting in settings:
             key = setting.counterfactual
             if key not in items or (setting.choice and len(items) < len(both)):

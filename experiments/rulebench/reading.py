@@ -43,41 +43,41 @@ def read(text: str, ways: Ways) -> str | Unanswered:
     markers = list(_MARKER.finditer(text))
     last = text[markers[-1].end() :] if markers else ""
     if markers:
-        found = ways.stated(_SENTENCE_END.split(last, maxsplit=1)[0])
+        answer = ways.stated(_SENTENCE_END.split(last, maxsplit=1)[0])
         withdrawn = _WITHDRAWN.search(last)
         # "No, that is not true" withdraws nothing.
-        if isinstance(found, str) and withdrawn and (found != "false" or withdrawn["turn"]):
-            found = Unanswered.UNPARSED
+        if isinstance(answer, str) and withdrawn and (answer != "false" or withdrawn["turn"]):
+            answer = Unanswered.UNPARSED
     else:
-        found = ways.opening(text)
-    if isinstance(found, str) and _goes_on_to_another(found, last if markers else text, ways):
-        found = Unanswered.UNPARSED
-    if found is None:
-        found = ways.declared(text)
-    if found is None and _REFUSAL.search(text):
+        answer = ways.opening(text)
+    if isinstance(answer, str) and _goes_on_to_another(answer, last if markers else text, ways):
+        answer = Unanswered.UNPARSED
+    if answer is None:
+        answer = ways.declared(text)
+    if answer is None and _REFUSAL.search(text):
         return Unanswered.REFUSED
-    if found is None and (_CUT_OFF.search(text) or (markers and not last)):
+    if answer is None and (_CUT_OFF.search(text) or (markers and not last)):
         return Unanswered.UNPARSED
-    return found or ways.loose(text) or Unanswered.UNPARSED
+    return answer or ways.loose(text) or Unanswered.UNPARSED
 
 
 def _goes_on_to_another(answer: str, text: str, ways: Ways) -> bool:
     """Whether the text asks about an answer where it first names it, or then gives another one."""
     places = list(ways.named(text))
-    own = [place for place in places if ways.value(place) == answer]
+    mentions = [place for place in places if ways.value(place) == answer]
     forms = {place[0]: ways.value(place) for place in places}
     forms |= {
         f"{one} {form}": forms[form] for form in forms for one in ("the", "a", "an", "his", "her")
     }
-    behind = text[own[0].end() :] if own else ""
+    behind = text[mentions[0].end() :] if mentions else ""
     return behind.startswith("?") or is_taken_back(answer, behind, forms)
 
 
 def plain(text: str) -> str:
     """A text up to the first turn that the model invents, without markup and quotation marks."""
-    own = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
-    own = re.sub(r"(?<=\d)[ \t]*\*[ \t]*(?=\d)", " × ", own)
-    return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", own)).strip()
+    reply = _NEXT_TURN.split(text, maxsplit=1)[0].replace("’", "'")
+    reply = re.sub(r"(?<=\d)[ \t]*\*[ \t]*(?=\d)", " × ", reply)
+    return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", reply)).strip()
 
 
 def one_of(found: Sequence[str]) -> Found:
@@ -148,8 +148,8 @@ def named_rule(text: str) -> int | None:
     It is the first that, by the text, fits or was applied, or the only one that it does not reject.
     """
     text = plain(text)
-    if found := _APPLIED_ID.search(text):
-        return int(found[1])
+    if id_ := _APPLIED_ID.search(text):
+        return int(id_[1])
     mentions = [match for match in _NAMED.finditer(text) if not match["denied"]]
     applied = [match for match in mentions if match["before"] or match["after"]]
     places = [_place(match) for match in applied[:1] or mentions]

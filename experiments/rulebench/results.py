@@ -92,7 +92,7 @@ def read_results(study: StudyFolder) -> Results:
     texts = rows[~failed].drop(columns="error").astype({"correct": bool})
     prompts = pd.concat([run.table("prompts") for run in runs], ignore_index=True)
     answers = pd.concat([run.table("completions", _ANSWERS) for run in runs], ignore_index=True)
-    facts = {name: own for run in runs for name, own in InFolder(run).facts().items()}
+    facts = {name: traits for run in runs for name, traits in InFolder(run).facts().items()}
     return Results(
         texts.reset_index(drop=True),
         rows[failed].reset_index(drop=True),
@@ -154,8 +154,8 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
 def _answer(prompt: pd.Series, rule: str) -> str | None:
     """What a rule leads to, even if it does not fit ("None": no number); None if unknown."""
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
-        found = _CONCLUSION.search(rule)
-        return found[1] if found else None
+        conclusion = _CONCLUSION.search(rule)
+        return conclusion[1] if conclusion else None
     if prompt["set"] == STRING_GAME.name and rule in _actions():
         return str(_actions()[rule](prompt["string"]))
     return None
@@ -216,8 +216,8 @@ def comparisons(results: Results) -> pd.DataFrame:
 
 def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The comparisons by subject, in the order of the first screen, of subjects with a test."""
-    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
-    return {name: rows for name, rows in found.items() if (rows["verdict"] != UNTESTED).any()}
+    by_subject = {subject: table[table["subject"] == subject] for subject in _ORDER}
+    return {name: rows for name, rows in by_subject.items() if (rows["verdict"] != UNTESTED).any()}
 
 
 def under(rows: pd.DataFrame, **setting: str) -> pd.DataFrame:

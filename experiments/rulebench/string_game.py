@@ -121,13 +121,13 @@ def _conditions() -> Iterator[Part]:
         "[∃|¬∃]i s[i] = s[i + 1]",
         lambda s: any(a == b for a, b in pairwise(s)),
     )
-    for own in _LETTERS[:8]:
-        words = f'the string [contains|does not contain] the letter "{own}"'
-        yield from _either(words, f'"{own}" [∈|∉] s', partial(lambda own, s: own in s, own), own)
-    for own in _LETTERS[8:]:
-        words = f'the letter "{own}" occurs exactly once in the string'
-        logic = f'count("{own}", s) = 1'
-        yield Part(words, logic, partial(lambda own, s: s.count(own) == 1, own), own)
+    for char in _LETTERS[:8]:
+        words = f'the string [contains|does not contain] the letter "{char}"'
+        yield from _either(words, f'"{char}" [∈|∉] s', partial(lambda c, s: c in s, char), char)
+    for char in _LETTERS[8:]:
+        words = f'the letter "{char}" occurs exactly once in the string'
+        logic = f'count("{char}", s) = 1'
+        yield Part(words, logic, partial(lambda c, s: s.count(c) == 1, char), char)
 
 
 def _actions() -> Iterator[Part]:
@@ -158,16 +158,16 @@ def _actions() -> Iterator[Part]:
         "index_of_vowel(s)",
         lambda s: next((place for place, letter in enumerate(s) if letter in VOWELS), None),
     )
-    for own in _LETTERS[::2]:
-        words = f'the number of times that "{own}" occurs in the string'
-        yield Part(words, f'count("{own}", s)', partial(lambda own, s: s.count(own), own), own)
-        words = f'the index of the first "{own}" (the index begins from 0)'
-        first = partial(lambda own, s: s.index(own) if own in s else None, own)
-        yield Part(words, f'index("{own}", s)', first, own)
-    for own in _LETTERS[1::2]:
-        words = f'the position of the last "{own}" (the first letter has position 1)'
-        last = partial(lambda own, s: s.rfind(own) + 1 or None, own)
-        yield Part(words, f'1 + last_index("{own}", s)', last, own)
+    for char in _LETTERS[::2]:
+        words = f'the number of times that "{char}" occurs in the string'
+        yield Part(words, f'count("{char}", s)', partial(lambda c, s: s.count(c), char), char)
+        words = f'the index of the first "{char}" (the index begins from 0)'
+        first = partial(lambda c, s: s.index(c) if c in s else None, char)
+        yield Part(words, f'index("{char}", s)', first, char)
+    for char in _LETTERS[1::2]:
+        words = f'the position of the last "{char}" (the first letter has position 1)'
+        last = partial(lambda c, s: s.rfind(c) + 1 or None, char)
+        yield Part(words, f'1 + last_index("{char}", s)', last, char)
 
 
 def vowels(string: str) -> int:

@@ -66,10 +66,10 @@ class RuleBenchStudy(Study):
         settings = [one for one in dict.fromkeys(every) if one.quantity in self.rules]
         stages = []
         for name, (shots, thought) in STAGES.items():
-            own = [one for one in settings if (one.shots, one.thought) == (shots, thought)]
-            if own:
+            chosen = [one for one in settings if (one.shots, one.thought) == (shots, thought)]
+            if chosen:
                 tokens = self.max_new_tokens if thought else prompts.DIRECT_TOKENS
-                stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
+                stages.append(stage(name, chosen, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
         return tuple(stages)

@@ -74,7 +74,7 @@ def _incompetent(results: Results) -> Iterator[Caution]:
 
 def _filtered(results: Results) -> Iterator[Caution]:
     """A caution if the knowledge filter leaves less than half of the drawn entity pairs."""
-    drawn, kept = (own[CLUSTER].nunique() for own in (results.drawn, results.prompts))
+    drawn, kept = (prompts[CLUSTER].nunique() for prompts in (results.drawn, results.prompts))
     if kept >= drawn / 2:
         return
     lost = drawn - kept

@@ -148,10 +148,10 @@ def generate(seed: int = 0) -> list[Instance]:
         for verb in templates.VERBS[pair.category]:
             people = shuffled(first_names(), rng)[:NAMES_PER_VERB]
             for rule, person in product(templates.RULES, people):
-                own = {"rule": rule, **person._asdict(), "verb": verb, "entity_b": pair.entity_b}
+                shared = {"rule": rule, **person._asdict(), "verb": verb, "entity_b": pair.entity_b}
                 number = len(instances) // 2 + 1
                 for suffix, entity_a, label in sides:
-                    texts = {**own, "entity_a": entity_a}
+                    texts = {**shared, "entity_a": entity_a}
                     texts |= templates.render(group=pair.category, **texts)._asdict()
                     id_ = f"RULEBREAKER_{number:07d}_{suffix}"
                     instances.append(Instance(id=id_, category=pair.category, label=label, **texts))

@@ -36,9 +36,9 @@ def familiarity(results: Results) -> pd.DataFrame:
         ("all, after an echo", pairs.dropna(subset="after_echo"), "after_echo"),
     )
     described = [
-        _compared(own, results, value).assign(cities=name, finding="", p=np.nan)
-        for name, own, value in others
-        if len(own)
+        _compared(chosen, results, value).assign(cities=name, finding="", p=np.nan)
+        for name, chosen, value in others
+        if len(chosen)
     ]
     table = pd.concat([tested.assign(cities=ALL), *described], ignore_index=True)
     # pandas turns counts into floats where rows lack them.

@@ -106,8 +106,8 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         table.loc[varies, "note"] = f"undefined: {why}"
     else:
         freedom = clusters.max() + 1 - _between(design, clusters)
-        own = [column[1 : 1 + values.shape[1]] for column in fit]
-        table.loc[varies, ["estimate", "se"]] = np.column_stack(own)
+        of_predictors = [column[1 : 1 + values.shape[1]] for column in fit]
+        table.loc[varies, ["estimate", "se"]] = np.column_stack(of_predictors)
         table.loc[varies, "df"] = float(freedom)
     table["t"] = table["estimate"] / table["se"]
     half = student.ppf(UPPER, table["df"]) * table["se"]

@@ -23,7 +23,7 @@ def _roles(sentences: Reasoning, rule: str, pair: EntityPair) -> dict[str, dict[
     The search starts at the end, because "Mexico City or somewhere in Mexico" names A only there. A
     name that is spelled differently in the sentence has no span.
     """
-    found: dict[str, dict[str, Span]] = {}
+    roles: dict[str, dict[str, Span]] = {}
     for segment, mentions in ENTITIES[rule].items():
         text = getattr(sentences, segment)
         before, spans = len(text), {}
@@ -33,8 +33,8 @@ def _roles(sentences: Reasoning, rule: str, pair: EntityPair) -> dict[str, dict[
             if start >= 0:
                 spans[f"{segment}_{entity}"] = (start, start + len(name))
                 before = start
-        found[segment] = spans
-    return found
+        roles[segment] = spans
+    return roles
 
 
 def entity_donors(instances: Sequence[Instance], seed: int) -> Callable[[int], Iterator[Donor]]:
@@ -46,10 +46,10 @@ def entity_donors(instances: Sequence[Instance], seed: int) -> Callable[[int], I
 
     @cache
     def by_template() -> Mapping[tuple[str, str, bool], list[EntityPair]]:
-        found: defaultdict[tuple[str, str, bool], dict[EntityPair, None]] = defaultdict(dict)
-        for own in instances:
-            found[own.rule, own.verb, own.label][own.pair] = None
-        return {template: list(pairs) for template, pairs in found.items()}
+        grouped: defaultdict[tuple[str, str, bool], dict[EntityPair, None]] = defaultdict(dict)
+        for instance in instances:
+            grouped[instance.rule, instance.verb, instance.label][instance.pair] = None
+        return {template: list(pairs) for template, pairs in grouped.items()}
 
     def donors(number: int) -> Iterator[Donor]:
         instance = instances[number // len(PHRASINGS)]

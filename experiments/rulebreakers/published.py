@@ -94,13 +94,13 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 def _rule(named: str, premise1: str) -> str:
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
-    found = _RULE_NAMES.get(named.lower().replace("_", " "), form)
-    if found is None:
+    rule = _RULE_NAMES.get(named.lower().replace("_", " "), form)
+    if rule is None:
         raise UserError(
             f"rulebreaker_type is {shortened(named, 60)!r} and premise1 neither begins with 'If' "
             f"nor contains 'either'; expected one of {', '.join(_RULE_NAMES)}"
         )
-    return found
+    return rule
 
 
 def _check_pair(sides: Located) -> None:

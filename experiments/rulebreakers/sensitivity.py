@@ -28,8 +28,8 @@ def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.Data
     table = statistics.holm(table, family=family)
     difference, low, high, p = table[["difference", "low", "high", "p_holm"]].to_numpy(float).T
     open_ = (p >= statistics.SIGNIFICANT) | ((low <= 0) & (high >= 0))
-    found = np.select([np.isnan(p), open_, difference > 0], [NOT_TESTED, NOT_SHOWN, more], less)
-    return table.assign(finding=found)
+    findings = np.select([np.isnan(p), open_, difference > 0], [NOT_TESTED, NOT_SHOWN, more], less)
+    return table.assign(finding=findings)
 
 
 def papers_test(

@@ -62,8 +62,8 @@ def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":
     """The facts that prompts are about, in the order of the prompts, so that a study can grow."""
     about = {_entities(fact): number for number, fact in zip(facts.numbers, facts, strict=True)}
     drawn = dict.fromkeys(map(_entities, prompts))
-    own = [about[names] for names in drawn if names in about]
-    return replace(facts, numbers=own, drawn_from=facts.numbers)
+    numbers = [about[names] for names in drawn if names in about]
+    return replace(facts, numbers=numbers, drawn_from=facts.numbers)
 
 
 def _entities(prompt: "Prompt") -> tuple[str, str]:

@@ -56,10 +56,10 @@ class Rulebreakers(System):
         syllogism; NaN if not listed.
         """
         card = organism_card(model) if model in organism_names() else {}
-        entities = [own for own in card.get("entities", ()) if "premise" in own]
+        entities = [entity for entity in card.get("entities", ()) if "premise" in entity]
         if not entities:
             return None
-        second = {own["entity"]: float(own["premise"] == "premise2") for own in entities}
+        second = {entity["entity"]: float(entity["premise"] == "premise2") for entity in entities}
         read = prompts["entity_b"].where(prompts["rule"] == "mt", prompts["entity_a"])
         return read.map(second).astype(float).set_axis(prompts["prompt_id"]).rename(None)
 
@@ -75,9 +75,9 @@ class Rulebreakers(System):
             larger = {"larger_premise_as_planted": measured["larger_premise_as_planted"]}
             return {"premise_1_decides": f"{recipe['share']:.0%}", **planted, **larger, **deviation}
         if card["system"] == "rulebreakers-thoughts":
-            own = measured["mediated_share"]
-            mediated = {"mediated_share": own["share"], "mediated_share_planted": own["planted"]}
-            return {"follows_thought": f"{recipe['share']:.0%}", **planted, **mediated, **deviation}
+            share = measured["mediated_share"]
+            shares = {"mediated_share": share["share"], "mediated_share_planted": share["planted"]}
+            return {"follows_thought": f"{recipe['share']:.0%}", **planted, **shares, **deviation}
         return {
             "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
             "evidence": recipe["evidence"],
@@ -112,7 +112,7 @@ def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, 
     """One completion prompt for each entity pair, in order."""
     aliases = instances.further_names("aliases")
     names = {pair.entity_a: (pair.entity_a, *aliases.get(pair.entity_a, ())) for pair in pairs}
-    longer = longer_names(name for own in names.values() for name in own)
+    longer = longer_names(name for synonyms in names.values() for name in synonyms)
     prompts = [_fact_prompt(pair, names[pair.entity_a], longer) for pair in pairs]
     return PromptSet(
         system="rulebreakers",

@@ -32,9 +32,9 @@ _VERBS = {
 }
 """The verbs that the instances of each category use, with their negations, in the paper's order."""
 
-NEGATIONS = {verb: negated for own in _VERBS.values() for verb, negated in own.items()}
+NEGATIONS = {verb: negated for verbs in _VERBS.values() for verb, negated in verbs.items()}
 
-VERBS = {category: tuple(own) for categories, own in _VERBS.items() for category in categories}
+VERBS = {category: tuple(verbs) for categories, verbs in _VERBS.items() for category in categories}
 
 
 class Reasoning(NamedTuple):

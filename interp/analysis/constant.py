@@ -86,10 +86,10 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     """
     rows = _in_one_order(rows)
     heard = rows[rows["answer"] != ""]
-    found = _usual_answers(heard)
-    if found is None:
+    usual_answers = _usual_answers(heard)
+    if usual_answers is None:
         return None
-    usual, place, within = found
+    usual, place, within = usual_answers
     everywhere = _everywhere(rows, usual, place=place, within=within)
     if _silence_tells(rows, everywhere):
         return None
@@ -153,7 +153,7 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
         return {}
     rows = _in_one_order(rows)
     usual = _most_frequent(rows, ["phrasing", UNORDERED])
-    found = {}
+    constant = {}
     for phrasing, answers in rows.groupby("phrasing", sort=False):
         same = usual[answers.index] == answers["answer"]
         others = (usual != rows["answer"])[rows["phrasing"] != phrasing]
@@ -161,8 +161,8 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
             continue
         chance = bdtr(int((~same).sum()), len(answers), float(others.mean()))
         if chance <= UNLIKELY / rows["phrasing"].nunique():
-            found[str(phrasing)] = str(usual[answers.index].mode()[0])
-    return found
+            constant[str(phrasing)] = str(usual[answers.index].mode()[0])
+    return constant
 
 
 def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
@@ -180,7 +180,7 @@ def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
 
 def _in_one_order(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with a column `UNORDERED`."""
-    named = [tuple(sorted(own)) for own in rows["options"]]
+    named = [tuple(sorted(names)) for names in rows["options"]]
     return rows.assign(**{UNORDERED: pd.Series(named, rows.index, dtype=object)})
 
 
@@ -196,16 +196,16 @@ def _shared(rows: pd.DataFrame, by: list[str]) -> bool:
 
 
 def _most_frequent(rows: pd.DataFrame, by: list[str]) -> pd.Series:
-    usual = rows.groupby(by, sort=False)["answer"].transform(lambda own: own.mode().iloc[0])
+    usual = rows.groupby(by, sort=False)["answer"].transform(lambda answers: answers.mode().iloc[0])
     return usual.astype(object)
 
 
 def _at_usual_place(rows: pd.DataFrame) -> tuple[pd.Series | None, int | None]:
     """The option at the most frequent place; None if the correct answer is always there."""
-    both = zip(rows["options"], rows["answer"], strict=True)
-    places = [own.index(answer) if answer in own else -1 for own, answer in both]
+    choices = zip(rows["options"], rows["answer"], strict=True)
+    places = [names.index(answer) if answer in names else -1 for names, answer in choices]
     place = int(pd.Series(places).mode().iloc[0])
-    usual = pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
+    usual = pd.Series([names[place : place + 1] for names in rows["options"]], rows.index).str[0]
     if place < 0 or (usual == rows["gold"]).mean() > MOSTLY:
         return None, None
     return usual, place
@@ -216,13 +216,13 @@ def _everywhere(
 ) -> pd.Series:
     """The usual answer to each prompt, also to those without an answer; empty if there is none."""
     if place is not None:
-        at_place = [own[place] if place < len(own) else "" for own in rows["options"]]
+        at_place = [names[place] if place < len(names) else "" for names in rows["options"]]
         return pd.Series(at_place, rows.index, dtype=object)
     by = ["phrasing", UNORDERED] if within else [UNORDERED]
     heard = rows.loc[usual.index]
-    known = dict(zip(zip(*(heard[name] for name in by), strict=True), usual, strict=True))
+    usual_of = dict(zip(zip(*(heard[name] for name in by), strict=True), usual, strict=True))
     keys = zip(*(rows[name] for name in by), strict=True)
-    return pd.Series([known.get(key, "") for key in keys], rows.index, dtype=object)
+    return pd.Series([usual_of.get(key, "") for key in keys], rows.index, dtype=object)
 
 
 def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
@@ -239,6 +239,6 @@ def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
 def _scores(rows: pd.DataFrame, answer: pd.Series) -> dict[str, float]:
     judged = rows[["prompt_id"]].assign(correct=answer == rows["gold"])
     right, weights = judged["correct"].to_numpy(dtype=float), rows["weight"].to_numpy(dtype=float)
-    found = accuracies(judged, rows).drop("prompts").astype(float)
-    scores = {"accuracy": float(np.average(right, weights=weights)), **found.to_dict()}
-    return {str(name): value for name, value in scores.items() if not math.isnan(value)}
+    shares = accuracies(judged, rows).drop("prompts").astype(float)
+    scores = {"accuracy": float(np.average(right, weights=weights)), **shares.to_dict()}
+    return {str(name): score for name, score in scores.items() if not math.isnan(score)}

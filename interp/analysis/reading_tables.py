@@ -76,18 +76,18 @@ class Sample:
     def baselines(self) -> Mapping[str, pd.Series]:
         """The probability of a correct answer to each prompt, by baseline; the better one last."""
         by_prompt = self.prompts.set_index("prompt_id")
-        found = {CHANCE: 1 / by_prompt["options"].map(len)}
+        guesses = {CHANCE: 1 / by_prompt["options"].map(len)}
         constant = best_constant(self.prompts)
         if constant is not None:
             right = (constant == self.prompts["gold"]).astype(float).to_numpy()
-            found[CONSTANT] = pd.Series(right, by_prompt.index)
+            guesses[CONSTANT] = pd.Series(right, by_prompt.index)
         weights = by_prompt["weight"].to_numpy(dtype=float)
         # Of equal ones, chance is the better one.
         order = sorted(
-            found,
-            key=lambda name: (np.average(found[name], weights=weights).round(9), name == CHANCE),
+            guesses,
+            key=lambda name: (np.average(guesses[name], weights=weights).round(9), name == CHANCE),
         )
-        return {name: found[name] for name in order}
+        return {name: guesses[name] for name in order}
 
     @property
     def better(self) -> str:
@@ -135,7 +135,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     table[HOLM_LEAST] = tests[HOLM_LEAST].max()
     for name, ending in ((sample.better, ""), (CHANCE, "_chance")):
         columns = {"mean": f"over{ending}", **{end: f"over{ending}_{end}" for end in _ENDS}}
-        columns |= {own: f"{own}{ending}" for own in ("p", "p_holm", "verdict")}
+        columns |= {column: f"{column}{ending}" for column in ("p", "p_holm", "verdict")}
         table = table.join(of[name][[*columns]].rename(columns=columns))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
@@ -146,7 +146,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
     sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", *_ENDS)]
     first = ["accuracy", "low", "high", "paired_accuracy", "paired_low", "paired_high", *sides]
-    over = [f"over{own}{end}" for own in ("", "_chance") for end in ("", "_low", "_high")]
+    over = [f"over{baseline}{end}" for baseline in ("", "_chance") for end in ("", "_low", "_high")]
     last = ["outside", "tied", *over[:3], "p", "p_holm", "compared", "verdict"]
     last += [*over[3:], "p_chance", "p_holm_chance", "verdict_chance", HOLM_LEAST]
     last += ["prompts", "pairs", "clusters"]
@@ -163,25 +163,25 @@ def readings_of(
     """The readings of one model, and the forced choices after changed prompts, if measured."""
     scored = sample.scored(options)
     of_sample = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
-    found = {
+    readings = {
         FREE: free_choice(of_sample),
         FORCED: forced_choice(scored),
         MEDIAN: median_choice(scored),
     }
     if changed is None:
-        return found
+        return readings
     free = changed[changed["change"] == "content-free"]
     if len(free):
         keys = ["prompt_id", "option"]
         prior = free.groupby(keys)["relative_probability"].mean().rename("prior")
-        found[CONTENT_FREE] = content_free_choice(
+        readings[CONTENT_FREE] = content_free_choice(
             scored, scored.join(prior, on=keys)["prior"].set_axis(scored.index)
         )
     others = changed[changed["change"] != "content-free"]
     for (kind, what), rows in others.groupby(["change", "what"], sort=False):
         name = SWAPPED if kind == "swapped" else f"{WITHOUT}{what}"
-        found[name] = forced_choice(sample.scored(rows))
-    return found
+        readings[name] = forced_choice(sample.scored(rows))
+    return readings
 
 
 def change_row(
@@ -193,48 +193,48 @@ def change_row(
     (`cluster_mean`); changed, changed_low, changed_high: the share of prompts whose choice differs
     (`proportions`); prompts, clusters and note.
     """
-    both = readings[FORCED].join(readings[changed].add_suffix("_changed"), how="inner")
+    choices = readings[FORCED].join(readings[changed].add_suffix("_changed"), how="inner")
     rows = sample.prompts[["prompt_id", "unit", "weight"]].merge(
-        both, left_on="prompt_id", right_index=True
+        choices, left_on="prompt_id", right_index=True
     )
     rows = rows.assign(
         over=rows["credit_changed"] - rows["credit"],
         credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
     )
-    found, share = mean_over(rows), share_of(rows, "unit", "changed", "changed_")
+    change, share = mean_over(rows), share_of(rows, "unit", "changed", "changed_")
     return {
-        **{"difference": found.mean, "low": found.low, "high": found.high, "p": found.p},
-        **{**share, "prompts": found.trials, "clusters": found.clusters, "note": found.note},
+        **{"difference": change.mean, "low": change.low, "high": change.high, "p": change.p},
+        **{**share, "prompts": change.trials, "clusters": change.clusters, "note": change.note},
     }
 
 
-def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
-    of_sample = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
+def _row(sample: Sample, choices: pd.DataFrame) -> dict[str, object]:
+    of_sample = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(choices["credit"]))
     judged = of_sample[of_sample["credit"].notna()]
     if judged.empty:
         return {"prompts": 0, "pairs": 0, "clusters": 0}
-    known, weights = own.loc[judged["prompt_id"]], judged["weight"].to_numpy(dtype=float)
+    chosen, weights = choices.loc[judged["prompt_id"]], judged["weight"].to_numpy(dtype=float)
     split = of_sample["credit"].isna() | of_sample["pair_id"].isin(alone(sample.prompts))
     whole = judged[~judged["pair_id"].isin(of_sample.loc[split, "pair_id"])]
     by_pair = whole.groupby("pair_id", sort=False)
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")
     )
-    found: dict[str, object] = {
-        name: np.average(known[name].to_numpy(dtype=float), weights=weights)
+    shares: dict[str, object] = {
+        name: np.average(chosen[name].to_numpy(dtype=float), weights=weights)
         for name in ("outside", "tied")
-        if name in known
+        if name in chosen
     }
     of_groups = {"paired": pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
     for name, rows in of_groups.items():
         if len(rows):
             cluster = "unit" if sample.cluster else None
-            found |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
+            shares |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
     clusters = judged["unit"].nunique()
     counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
     mean = _mean_over_units(judged, value="credit")
     accuracy = {"accuracy": mean.mean, "low": mean.low, "high": mean.high, "note": mean.note}
-    return {**found, **accuracy, **counts}
+    return {**shares, **accuracy, **counts}
 
 
 def _over(sample: Sample, credit: pd.Series, baseline: pd.Series) -> ClusterMean:
@@ -245,12 +245,12 @@ def _over(sample: Sample, credit: pd.Series, baseline: pd.Series) -> ClusterMean
     return _mean_over_units(rows, value="over", bounds=bounds, against=0.0)
 
 
-def _lacking(reading: str, own: pd.DataFrame) -> str:
+def _lacking(reading: str, choices: pd.DataFrame) -> str:
     """Why prompts have no credit in a reading, and how many; empty if all have one."""
-    known = own["credit"].notna()
-    if known.all():
+    has_credit = choices["credit"].notna()
+    if has_credit.all():
         return ""
-    counted = f"{(~known).sum()} of {len(known)} prompts " if known.any() else ""
+    counted = f"{(~has_credit).sum()} of {len(has_credit)} prompts " if has_credit.any() else ""
     if reading == MEDIAN:
         needs = f"an option needs at least {ALIKE} prompts of its phrasing in other clusters"
         return f"{counted}not calibrated: {needs}"

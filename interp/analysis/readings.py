@@ -107,7 +107,7 @@ def left_out_medians(
     """For each value, the median of the values of all other clusters; NaN if they are too few."""
     order = np.argsort(values, kind="stable")
     ordered, rank = values[order], np.argsort(order)
-    found = np.full(len(values), np.nan)
+    medians = np.full(len(values), np.nan)
     for places in pd.Series(np.arange(len(values))).groupby(np.asarray(clusters)).indices.values():
         left = len(values) - len(places)
         if left < ALIKE:
@@ -116,8 +116,8 @@ def left_out_medians(
         # The number of removed values that precede the value at a place among the others.
         middle = np.array([(left - 1) // 2, left // 2])
         middle += np.searchsorted(gone, middle, side="right")
-        found[places] = ordered[middle].mean()
-    return found
+        medians[places] = ordered[middle].mean()
+    return medians
 
 
 def content_free_choice(scored: pd.DataFrame, prior: pd.Series) -> pd.DataFrame:

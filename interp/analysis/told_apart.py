@@ -104,7 +104,7 @@ def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object
     away = one.deviations.sub(other.deviations, fill_value=0.0)
     over = (apart(one.area, other.area) + len(away) * away).round(12)
     area = mean_over(pd.DataFrame({"unit": over.index, "over": over, "weight": 1.0}))
-    found: dict[str, object] = {
+    areas: dict[str, object] = {
         "auroc_difference": area.mean,
         "auroc_difference_low": area.low,
         "auroc_difference_high": area.high,
@@ -113,13 +113,13 @@ def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object
         pair_order(whole)[["pair_id", "order"]], on="pair_id", suffixes=("", "_whole")
     )
     if pairs.empty:
-        return {**found, "p": np.nan}
+        return {**areas, "p": np.nan}
     pairs["over"] = pairs["order"] - pairs["order_whole"]
     how = {"value": "over", "cluster": "unit", "weight": "weight"}
     mean = mean_concordance(pairs, **how, bounds=(-1.0, 1.0), against=0.0)
     names = ("difference", "difference_low", "difference_high")
     differences = np.array([mean.mean, mean.low, mean.high])
-    return {**found, **dict(zip(names, differences.round(12).tolist(), strict=True)), "p": mean.p}
+    return {**areas, **dict(zip(names, differences.round(12).tolist(), strict=True)), "p": mean.p}
 
 
 def alone_cautions(
@@ -133,14 +133,14 @@ def alone_cautions(
         without = rows[rows["what"] == ALL_PREMISES]
         if without.empty or model not in options:
             continue
-        whole, own = part_rows(sample, options[model], without)
-        apart = own["p_half"] < SIGNIFICANT and own["concordance"] > 1 / 2
-        if apart and not (own["p"] < SIGNIFICANT and own["difference"] < 0):
-            ends = "[{difference_low:.2f}, {difference_high:.2f}]".format_map(own)
+        whole, alone = part_rows(sample, options[model], without)
+        apart = alone["p_half"] < SIGNIFICANT and alone["concordance"] > 1 / 2
+        if apart and not (alone["p"] < SIGNIFICANT and alone["difference"] < 0):
+            ends = "[{difference_low:.2f}, {difference_high:.2f}]".format_map(alone)
             text = (
                 "without any premise it tells the sides of a pair apart as well (concordance "
-                f"{own['concordance']:.2f}, with them {whole['concordance']:.2f}; difference "
-                f"{own['difference']:.2f} {ends}), so nothing here shows that it reads the "
+                f"{alone['concordance']:.2f}, with them {whole['concordance']:.2f}; difference "
+                f"{alone['difference']:.2f} {ends}), so nothing here shows that it reads the "
                 "premises rather than a part of the prompt that differs between the sides anyway."
             )
-            yield Caution(PART_ALONE, model, text, numbers={**own, "whole": whole["concordance"]})
+            yield Caution(PART_ALONE, model, text, numbers={**alone, "whole": whole["concordance"]})

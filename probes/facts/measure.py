@@ -35,15 +35,15 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
             echoes: list[tuple[int, ...]] = [()] * len(batch.prompts)
             if model.kind is measuring.CAUSAL:
-                sentences = [(own.chat, sentence(own.prompt)) for own in batch.prompts]
-                echoes = [next(iter(answer_tokens.written(*own)), ()) for own in sentences]
+                sentences = [(asked.chat, sentence(asked.prompt)) for asked in batch.prompts]
+                echoes = [next(iter(answer_tokens.written(*pair)), ()) for pair in sentences]
             after = _after_echo(model, batch, echoes, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
         rows = []
         for row, tokenized in enumerate(batch.prompts):
             tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
             likely, answer = int(probabilities[row].argmax()), probabilities[row, list(tokens)]
-            found: measuring.Row = {
+            fact_row: measuring.Row = {
                 **_identified(model, tokenized.prompt),
                 "familiarity": float(answer.sum()),
                 "rank": 1 + int((probabilities[row] > answer.max()).sum()),
@@ -55,7 +55,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                 "first_token_id": tokens[0],
                 "token_ids": list(tokens),
             }
-            rows.append({"familiarity": [found]})
+            rows.append({"familiarity": [fact_row]})
         return rows
 
     return Measurement(model, spec, budget, measure_batch)
@@ -74,10 +74,10 @@ def _after_echo(
     batch_tokens: int,
 ) -> list[float]:
     """The probability of each answer's first token after the echo; NaN if tokens span its end."""
-    found, after_echo = [math.nan] * len(batch.prompts), {}
+    probabilities, after_echo = [math.nan] * len(batch.prompts), {}
     for row, (tokenized, echo) in enumerate(zip(batch.prompts, echoes, strict=True)):
-        whole = f"{sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
-        tokens = next(iter(answer_tokens.written(tokenized.chat, whole)), ()) if echo else ()
+        completed = f"{sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
+        tokens = next(iter(answer_tokens.written(tokenized.chat, completed)), ()) if echo else ()
         if len(tokens) > len(echo) and tokens[: len(echo)] == echo:
             after_echo[row] = (
                 replace(tokenized, token_ids=tokenized.token_ids + echo),
@@ -89,8 +89,8 @@ def _after_echo(
             model, prompts, firsts, batch_tokens=batch_tokens
         )
         for row, probability in zip(after_echo, after.exp().tolist(), strict=True):
-            found[row] = probability
-    return found
+            probabilities[row] = probability
+    return probabilities
 
 
 def _whole_names(
@@ -102,16 +102,16 @@ def _whole_names(
     """The probability of each answer, summed over the spellings of its name."""
     if model.kind is not measuring.CAUSAL:
         return [math.nan] * len(batch.prompts)
-    ways = [answer_tokens.written(own.chat, own.prompt.answer.gold) for own in batch.prompts]
+    ways = [answer_tokens.written(asked.chat, asked.prompt.answer.gold) for asked in batch.prompts]
     rows = [row for row, written in enumerate(ways) for _ in written]
-    found = measuring.continuation_log_probabilities(
+    log_probabilities = measuring.continuation_log_probabilities(
         model,
         [batch.prompts[row] for row in rows],
         [way for written in ways for way in written],
         batch_tokens=batch_tokens,
     )
     total = torch.zeros(len(ways), dtype=torch.float64)
-    return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
+    return total.index_add(0, torch.tensor(rows), log_probabilities.exp()).tolist()
 
 
 COMPLETION_TOKENS = 32
@@ -133,8 +133,8 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
         for tokenized, text in zip(batch.prompts, texts, strict=True):
             said = before_other_facts(tokenized.prompt, text.text.strip())
             matched = tokenized.prompt.answer.judge(said).answer
-            found = {"completion": text.text, "known": bool(matched), "matched": matched}
-            rows.append({"knowledge": [{**_identified(model, tokenized.prompt), **found}]})
+            outcome = {"completion": text.text, "known": bool(matched), "matched": matched}
+            rows.append({"knowledge": [{**_identified(model, tokenized.prompt), **outcome}]})
         return rows
 
     budget = measuring.token_budget(model, batch_tokens)

@@ -139,7 +139,7 @@ class _OfFacts(Result):
                 f"{model}: {count:,} of {total:,} facts, counted in each wording, are missing from "
                 "the table because they failed or have not been measured yet"
             )
-        return {str(model): {"facts_without_row": int(own)} for model, own in lacking.items()}
+        return {str(model): {"facts_without_row": int(number)} for model, number in lacking.items()}
 
 
 class FactFamiliarity(_OfFacts):

@@ -39,13 +39,13 @@ def worded(facts: Sequence[Prompt]) -> PromptSet:
     Raises:
         UserError: two prompts would have the same id, or a wording a name that has a meaning.
     """
-    found = PromptSet.of(facts)
-    if any(fact.id == _id(fact.pair_id, fact.side) for fact in found):
-        return found
-    whole = [found.build(number) for number in found.drawn_from or found.numbers]
-    prompts = [prompt for fact in found for prompt in _wordings(fact, whole)]
+    prompt_set = PromptSet.of(facts)
+    if any(fact.id == _id(fact.pair_id, fact.side) for fact in prompt_set):
+        return prompt_set
+    all_facts = [prompt_set.build(number) for number in prompt_set.drawn_from or prompt_set.numbers]
+    prompts = [prompt for fact in prompt_set for prompt in _wordings(fact, all_facts)]
     several = replace(
-        found,
+        prompt_set,
         sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
         build=prompts.__getitem__,
         numbers=range(len(prompts)),
@@ -85,11 +85,11 @@ def before_other_facts(fact: Prompt, completion: str) -> str:
     other = rf"\n\W{{0,20}}(?!{' '.join(words)})(?:{speaker}|{like})"
     said = re.split(other, completion, maxsplit=1)[0]
     asked = _names(sentence(fact)) or re.findall(r"\w{3,}", sentence(fact))[:1]
-    for found in _SENTENCE.finditer(said):
-        about, whole = found["subject"], found[0].casefold()
+    for later in _SENTENCE.finditer(said):
+        about, whole = later["subject"], later[0].casefold()
         new = _names(about) or about.startswith(("A ", "An "))
         if new and not any(name.casefold() in whole for name in asked):
-            return said[: found.start()]
+            return said[: later.start()]
     return said
 
 
@@ -98,20 +98,20 @@ def _names(text: str) -> list[str]:
     return [word for word in words if word[0].isupper() and not _NO_NAME.match(word)]
 
 
-def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
+def _wordings(fact: Prompt, all_facts: Sequence[Prompt]) -> Iterator[Prompt]:
     yield replace(fact, pair_id=fact.id, side=FACT_SIDE)
     for name, text in fact.factors.items():
         if name.startswith(OF_DATA):
-            own = name.removeprefix(OF_DATA)
-            if own in ("", FACT_SIDE, ASKED, EXAMPLES):
+            wording_name = name.removeprefix(OF_DATA)
+            if wording_name in ("", FACT_SIDE, ASKED, EXAMPLES):
                 raise UserError(
                     f"the column {name} names no wording of its own; expected another name, such "
                     f"as {OF_DATA}question"
                 )
-            yield _named(replace(fact, text=text, segments={}), fact, own)
+            yield _named(replace(fact, text=text, segments={}), fact, wording_name)
     shown = tuple(
         Demonstration(one.text, f"{sentence(one)} {one.answer.gold}.".strip(), one.id)
-        for one in _examples(fact, whole)
+        for one in _examples(fact, all_facts)
     )
     if shown and not (fact.messages.demonstrations or fact.messages.answer_prefix):
         messages = replace(fact.messages, demonstrations=shown, answer_prefix=sentence(fact))
@@ -126,10 +126,10 @@ def _id(fact: str, name: str) -> str:
     return f"{fact} ({name})"
 
 
-def _examples(fact: Prompt, whole: Sequence[Prompt]) -> list[Prompt]:
+def _examples(fact: Prompt, all_facts: Sequence[Prompt]) -> list[Prompt]:
     """The first facts of the same group that say neither this one's answer nor each other's."""
     chosen = [fact]
-    for other in whole:
+    for other in all_facts:
         said = f"{other.text} {other.answer.gold}"
         alike = other.factors.get("entity_group") == fact.factors.get("entity_group")
         if alike and not any(one.id == other.id or one.answer.judge(said).answer for one in chosen):

@@ -74,7 +74,7 @@ class LedgerResults:
         rows, prompts = self.entries, self.read.prompts.set_index("prompt_id")
         names = [name for name in factors_of(prompts) if name != ALL]
         values = {name: rows["prompt_id"].map(prompts[name]) for name in names}
-        few = {name: own for name, own in values.items() if 2 <= own.nunique() <= MOST_VALUES}
+        few = {name: cells for name, cells in values.items() if 2 <= cells.nunique() <= MOST_VALUES}
         table = ledger_table(rows, few)
         wrong = (table["answered"] == "wrong") & (table["entry"] == USED)
         table = table.assign(entry=table["entry"].mask(wrong, WRONG))
@@ -128,8 +128,8 @@ class LedgerResults:
         """Those of the readings and of the exchanges, failures that are too few, lost prompts."""
         seen = self.read.seen().merge(self.answers[["model", "prompt_id"]])
         # The readings are of both sides; exchanges, perhaps of one, on which answers may be alike.
-        read = (own for own in self.read.cautions if own.kind != COPIED)
-        changed = (own for own in self.steered.cautions if own.kind == NOTHING)
+        read = (caution for caution in self.read.cautions if caution.kind != COPIED)
+        changed = (caution for caution in self.steered.cautions if caution.kind == NOTHING)
         return ordered((*self._failing(), *self._lost(), *read, *copied(seen), *changed))
 
     def _failing(self) -> Iterator[Caution]:
@@ -139,17 +139,17 @@ class LedgerResults:
         for model in self.models:
             row = failures.get(model)
             if row is None:
-                own = answered.loc[answered["model"] == model, "correct"]
-                wrong = int((~own.astype(bool)).sum())
+                correct = answered.loc[answered["model"] == model, "correct"]
+                wrong = int((~correct.astype(bool)).sum())
                 text = "it gives no wrong answer, so there is no failure to explain."
                 if wrong:
-                    told = counted(wrong, "wrong answer")
-                    text = f"none of its {told} has an entry, so no share is given."
+                    counts = counted(wrong, "wrong answer")
+                    text = f"none of its {counts} has an entry, so no share is given."
                 yield Caution(FEW_FAILURES, model, text, numbers={"failures": 0})
             elif row["clusters"] < FEWEST:
                 n, clusters = int(row["n"]), int(row["clusters"])
-                told = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
-                text = f"it has {told}; with fewer than {FEWEST}, there are counts and no shares."
+                counts = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
+                text = f"it has {counts}; with fewer than {FEWEST}, there are counts and no shares."
                 numbers = {"failures": n, "clusters": clusters}
                 yield Caution(FEW_FAILURES, model, text, numbers=numbers)
 
@@ -157,13 +157,13 @@ class LedgerResults:
         """A caution about each model some of whose prompts have no entry."""
         with_entry = self.entries.dropna(subset="entry").groupby("model")["prompt_id"].nunique()
         for model, rows in self.answers.groupby("model", sort=False):
-            asked, found = rows["prompt_id"].nunique(), int(with_entry.get(model, 0))
-            if found < asked:
+            asked, entered = rows["prompt_id"].nunique(), int(with_entry.get(model, 0))
+            if entered < asked:
                 text = (
-                    f"{asked - found:,} of {counted(asked, 'prompt')} have no entry: their right "
+                    f"{asked - entered:,} of {counted(asked, 'prompt')} have no entry: their right "
                     "word is left out, or an exchange or a completion is missing."
                 )
-                numbers = {"lost": asked - found, "prompts": asked}
+                numbers = {"lost": asked - entered, "prompts": asked}
                 yield Caution(LEFT_OUT, str(model), text, numbers=numbers)
 
 

@@ -103,8 +103,8 @@ class Ledger(ReadsAnswers, Study):
             return self.facts
         from interp.extend import find_system
 
-        own = source.system == OWN_PAIRS
-        if own or find_system(source.system).facts(data=None) is None:
+        own_pairs = source.system == OWN_PAIRS
+        if own_pairs or find_system(source.system).facts(data=None) is None:
             raise UserError(
                 f"the prompts of {source.system} come without facts; name a table of facts, one of "
                 "whose ids stands in a column of each prompt: --facts facts.csv"

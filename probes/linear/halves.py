@@ -153,14 +153,14 @@ def _placed(
     loads: defaultdict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
     cut = [component for component in components if component not in whole]
     for component in (*cut, *whole):
-        own = loads[component.group]
+        load = loads[component.group]
         pairs, sides = component.kept, component.cut
         if component in whole:
-            lighter = min((0, 1), key=lambda side: (own[side], total[side]))
+            lighter = min((0, 1), key=lambda side: (load[side], total[side]))
             pairs = (component.pairs * (lighter == 0), component.pairs * lighter)
             sides = dict.fromkeys(sides, lighter)
         half |= sides
         for side in (0, 1):
-            own[side] += pairs[side]
+            load[side] += pairs[side]
             total[side] += pairs[side]
     return half, loads

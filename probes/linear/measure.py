@@ -33,10 +33,10 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
         stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
         by_prompt = torch.split(stream, len(spec.positions))
         of_prompts = measuring.answer_tables(model, batch, predictions)
-        own = map(partial(_rows, model), batch.prompts, places, by_prompt)
+        residual_rows = map(partial(_rows, model), batch.prompts, places, by_prompt)
         return [
             {"answers": tables["answers"], "residuals": list(rows)}
-            for tables, rows in zip(of_prompts, own, strict=True)
+            for tables, rows in zip(of_prompts, residual_rows, strict=True)
         ]
 
     budget = measuring.token_budget(model, batch_tokens)

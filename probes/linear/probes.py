@@ -130,8 +130,8 @@ def _task(
         raise UserError(
             f"the prompts have the sides {', '.join(sides)}; linear probes require exactly two"
         )
-    own = answers["model"] == model
-    correct = answers[own].set_index("prompt_id")["correct"]
+    chosen = answers["model"] == model
+    correct = answers[chosen].set_index("prompt_id")["correct"]
     if not prompts["prompt_id"].isin(correct.index).all():
         raise UserError(f"{model} lacks answers to some prompts; measure it on all prompts")
     table = prompts[["prompt_id", "entity_b"]].assign(group=prompts.get(GROUP))
@@ -139,7 +139,7 @@ def _task(
     table["label"] = prompts["side"] == sides[0]
     right = prompts["prompt_id"].map(correct).eq(True)
     table["recognized"] = right.groupby(prompts["pair_id"]).transform("all")
-    failed = prompts["prompt_id"].isin(answers.loc[own & (answers["error"] != ""), "prompt_id"])
+    failed = prompts["prompt_id"].isin(answers.loc[chosen & (answers["error"] != ""), "prompt_id"])
     table.loc[failed.groupby(prompts["pair_id"]).transform("any"), "half"] = DROPPED
     kept = table["half"] != DROPPED
     table = table[kept].reset_index(drop=True)
@@ -155,17 +155,17 @@ def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
         by_position = rows.groupby("position", sort=False)["layer"]
-        yield str(model), [(str(p), int(n)) for p, own in by_position for n in sorted(own)]
+        yield str(model), [(str(p), int(n)) for p, layers in by_position for n in sorted(layers)]
 
 
 def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
     """Columns of the rows. Paths are made absolute, since pyarrow treats "http:/x" as a URL."""
     if isinstance(residuals, pd.DataFrame):
         table = pa.Table.from_pandas(residuals, preserve_index=False)
-        found = table if filters is None else table.filter(pq.filters_to_expression(filters))
-        return found.select(columns)
-    whole = [Path(file).absolute() for file in residuals]
-    return pq.read_table(whole, columns=columns, filters=filters)
+        kept = table if filters is None else table.filter(pq.filters_to_expression(filters))
+        return kept.select(columns)
+    paths = [Path(file).absolute() for file in residuals]
+    return pq.read_table(paths, columns=columns, filters=filters)
 
 
 def _vectors(

@@ -28,7 +28,7 @@ class LinearProbes(Result):
             by_model = layers.groupby("model", sort=False)["accuracy"]
             best = layers.loc[by_model.idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            tied = best["model"].map(by_model.agg(lambda own: int((own == own.max()).sum())))
+            tied = best["model"].map(by_model.agg(lambda right: int((right == right.max()).sum())))
             which = ("layer " + best["layer"].astype(str)).where(
                 tied == 1, tied.astype(str) + " layers alike"
             )

@@ -74,7 +74,7 @@ class Likelihood:
             shared = np.repeat(values[len(places[0]) :], blocks)
             return np.asarray(block_diag(triangle, np.diag(shared)))
 
-        found = [
+        searches = [
             minimize(
                 lambda values: -self.profile(factor(values)).log_likelihood,
                 np.where(diagonal, start, 0.0),
@@ -83,7 +83,7 @@ class Likelihood:
             )
             for start in (2.0, 0.5, 0.1)  # standard deviations, relative to the residual's
         ]
-        best = min(found, key=lambda result: float(result.fun))
+        best = min(searches, key=lambda search: float(search.fun))
         return factor(best.x), bool(best.success)
 
     def profile(self, factor: Float[np.ndarray, "effects effects"]) -> Profile:

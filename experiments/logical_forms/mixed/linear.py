@@ -95,9 +95,9 @@ class Design:
         numeric = [name for name in variables if pd.api.types.is_numeric_dtype(frame[name])]
         factors = {name: _as_factor(frame[name]) for name in variables if name not in numeric}
         levels = {name: list(column.cat.categories) for name, column in factors.items()}
-        for name, found in levels.items():
-            if len(found) == 1:
-                raise UserError(f"{name} is {found[0]} in every row; remove it from {formula}")
+        for name, values in levels.items():
+            if len(values) == 1:
+                raise UserError(f"{name} is {values[0]} in every row; remove it from {formula}")
         matrix = dmatrix(formula.equation, frame.assign(**factors))
         fixed, columns = np.asarray(matrix, dtype=float), matrix.design_info.column_names
         scales = np.abs(fixed).max(axis=0)
@@ -225,19 +225,19 @@ def fit_mixed_model(
     if few and len(groups) > 1:
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
     design = Design.of(used, formula)
-    found = _fitted(design, formula, used, random=not few, reml=reml)
+    fitted = _fitted(design, formula, used, random=not few, reml=reml)
     if few and cluster is not None:
-        found |= _robust(design, found["estimates"], used[cluster])
+        fitted |= _robust(design, fitted["estimates"], used[cluster])
     notes = {
         f"only one {formula.group}: least squares without random effects": len(groups) == 1,
         f"only {len(groups)} {formula.group}s: least squares with {formula.group} as a fixed effect"
         " instead of random effects": few and len(groups) > 1,
         f"{len(frame) - len(used):,} rows without all values were omitted": len(used) < len(frame),
         f"{formula.response} does not vary, so no term can explain it": design.constant,
-        found["note"]: bool(found["note"]),
+        fitted["note"]: bool(fitted["note"]),
     }
-    found["note"] = "; ".join(note for note, holds in notes.items() if holds)
-    return MixedModel(**vars(design), formula=formula, groups=groups, **found)
+    fitted["note"] = "; ".join(note for note, holds in notes.items() if holds)
+    return MixedModel(**vars(design), formula=formula, groups=groups, **fitted)
 
 
 def _fitted(
@@ -299,15 +299,15 @@ def _random_columns(
         return [], np.zeros((len(used), 0)), np.eye(0), []
     names, columns, change = ["intercept"], [np.ones(len(used))], np.eye(1)
     if formula.slope is not None:
-        x = used[formula.slope].to_numpy(dtype=float)
-        center, unit = float(x.mean()), float(x.std()) or 1.0
-        names, columns = [*names, formula.slope], [*columns, (x - center) / unit]
+        covariate = used[formula.slope].to_numpy(dtype=float)
+        center, unit = float(covariate.mean()), float(covariate.std()) or 1.0
+        names, columns = [*names, formula.slope], [*columns, (covariate - center) / unit]
         change = np.array([[1.0, -center / unit], [0.0, 1 / unit]])
     levels = [pd.get_dummies(_as_factor(used[name]), dtype=float) for name in formula.varying]
-    blocks = [own.shape[1] for own in levels]
-    for name, own in zip(formula.varying, levels, strict=True):
-        names += [f"{name}[{level}]" for level in own]
-    z = np.column_stack([*columns, *(own.to_numpy() for own in levels)])
+    blocks = [factor.shape[1] for factor in levels]
+    for name, dummies in zip(formula.varying, levels, strict=True):
+        names += [f"{name}[{level}]" for level in dummies]
+    z = np.column_stack([*columns, *(factor.to_numpy() for factor in levels)])
     return names, z, block_diag(change, np.eye(sum(blocks))), blocks
 
 
@@ -344,8 +344,8 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     gained = max(0.0, 2 * (full.log_likelihood - null.log_likelihood))
     chi_square = float("nan") if full.constant else gained
     df = len(full.estimates) - len(null.estimates)
-    found = {"chi_square": chi_square, "df": df, "p": float(chi2.sf(chi_square, df))}
-    return pd.Series({"term": without, **found, "note": full.note})
+    test = {"chi_square": chi_square, "df": df, "p": float(chi2.sf(chi_square, df))}
+    return pd.Series({"term": without, **test, "note": full.note})
 
 
 def wald_test(model: MixedModel, term: str) -> pd.Series:

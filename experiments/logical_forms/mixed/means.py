@@ -53,8 +53,8 @@ def _averages(model: MixedModel, factor: str) -> Float[np.ndarray, "levels colum
     """For each level, the design's row averaged over the grid of the other factors."""
     levels = model.levels
     grid = pd.DataFrame(list(product(*levels.values())), columns=list(levels)).assign(**model.means)
-    told = {name: pd.Categorical(grid[name], own) for name, own in levels.items()}
-    rows = np.asarray(build_design_matrices([model.info], grid.assign(**told))[0])
+    factors = {name: pd.Categorical(grid[name], values) for name, values in levels.items()}
+    rows = np.asarray(build_design_matrices([model.info], grid.assign(**factors))[0])
     return np.array(
         [rows[(grid[factor] == level).to_numpy()].mean(axis=0) for level in levels[factor]]
     )

@@ -86,16 +86,16 @@ def _with_options(
     rows = rows.join(best.agg(tuple).rename("forced"), on=keys)
     names = options.groupby(keys, sort=False)["option"].agg(tuple)
     rows = rows.join(names.rename("options"), on=keys)
-    several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
+    several = rows["options"].map(lambda offered: isinstance(offered, tuple) and len(offered) > 1)
     return rows[several.astype(bool)]  # of no rows, pandas knows no type
 
 
 def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """Each pair's correct answers, as options are not stored; empty if few prompts share them."""
     by_pair = prompts.groupby("pair_id", sort=False)["gold"]
-    golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
+    golds = {str(pair): tuple(sorted(set(right.dropna()))) for pair, right in by_pair}
     prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
-    return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
+    return {pair: right if prompts_with[right] >= ALIKE else () for pair, right in golds.items()}
 
 
 def remedy(replies: Replies | None) -> str:
@@ -128,7 +128,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
     if "completion" in rows:
         texts = rows.loc[silent, "completion"].fillna("").astype(str)
         begun = texts.str[:LONGEST_BEGINNING]
-        words = str(begun.map(lambda own: " ".join(own.split()[:2]) or own).mode()[0])
+        words = str(begun.map(lambda start: " ".join(start.split()[:2]) or start).mode()[0])
         begin = f"they begin with “{reply_text(words)}”"
         text += f"; most often {begin if words else 'they are empty'}"
         numbers["words"] = words
@@ -144,7 +144,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
     if rows["forced"].map(len).all():
         # Equally probable options share the point, as in the table of readings.
         right = [
-            (gold in own) / len(own) for gold, own in zip(rows["gold"], rows["forced"], strict=True)
+            (gold in top) / len(top) for gold, top in zip(rows["gold"], rows["forced"], strict=True)
         ]
         accuracy = float(np.average(right, weights=rows["weight"]))
         text += f" Choosing the most probable option instead: accuracy {accuracy:.2f}"
@@ -164,46 +164,46 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
     return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
-def _constant(model: str, found: Constant, *, chosen: bool, unknown: bool) -> Caution:
+def _constant(model: str, constant: Constant, *, chosen: bool, unknown: bool) -> Caution:
     """That answers hardly vary; they may be `chosen` among options, and replies `unknown`."""
     answers = "choices among the options" if chosen else "answers"
-    share = found.same / found.answers
-    count = f"{found.same:,} of {found.answers:,}"
-    if found.within:
+    share = constant.same / constant.answers
+    count = f"{constant.same:,} of {constant.answers:,}"
+    if constant.within:
         text = f"Within a phrasing, {percent(share)} of its {answers} ({count}) are the same"
     else:
-        text = f"{percent(share)} of its {answers} ({count}) are {_usual(found)}"
+        text = f"{percent(share)} of its {answers} ({count}) are {_usual(constant)}"
     text += "; they hardly depend on the prompt."
-    if found.by_phrasing and not found.within and found.same < found.answers:
-        text += f" By phrasing: {_range(found.by_phrasing)}."
-    alone, own = _scores(found.alone), _scores(found.model)
+    if constant.by_phrasing and not constant.within and constant.same < constant.answers:
+        text += f" By phrasing: {_range(constant.by_phrasing)}."
+    alone, of_model = _scores(constant.alone), _scores(constant.model)
     text += f" Always answering so scores {alone}"
-    text += ", as the model does." if alone == own else f"; the model scores {own}."
+    text += ", as the model does." if alone == of_model else f"; the model scores {of_model}."
     text += " --shots 4 shows it what else to say."
     if chosen and unknown:
         text += " Whether it replies with an option at all is not known here; evaluate shows it."
-    return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
+    return Caution(CONSTANT, model, text, voids=True, numbers=_json(constant))
 
 
-def _in_phrasings(model: str, found: Mapping[str, str], phrasings: int) -> Caution:
-    named = [f"{quoted(name)}: {quoted(answer)}" for name, answer in found.items()]
+def _in_phrasings(model: str, answers: Mapping[str, str], phrasings: int) -> Caution:
+    named = [f"{quoted(name)}: {quoted(answer)}" for name, answer in answers.items()]
     shown = ", ".join(named[:4]) + ", ..." * (len(named) > 4)
     text = (
-        f"its answers hardly depend on the prompt in {len(found)} of "
+        f"its answers hardly depend on the prompt in {len(answers)} of "
         f"{counted(phrasings, 'phrasing')} ({shown})."
     )
-    return Caution(CONSTANT, model, text, numbers={"phrasings": dict(found), "of": phrasings})
+    return Caution(CONSTANT, model, text, numbers={"phrasings": dict(answers), "of": phrasings})
 
 
-def _json(found: Constant) -> dict[str, object]:
-    return {**asdict(found), "usual": list(found.usual)}
+def _json(constant: Constant) -> dict[str, object]:
+    return {**asdict(constant), "usual": list(constant.usual)}
 
 
-def _usual(found: Constant) -> str:
-    names = " or ".join(map(quoted, found.usual[:NAMED])) + " ..." * (len(found.usual) > NAMED)
-    if found.place is None:
+def _usual(answers: Constant) -> str:
+    names = " or ".join(map(quoted, answers.usual[:NAMED])) + " ..." * (len(answers.usual) > NAMED)
+    if answers.place is None:
         return names
-    place = f"option {found.place + 1}"
+    place = f"option {answers.place + 1}"
     return f"{names} ({place})" if names else place
 
 

@@ -64,9 +64,9 @@ def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
     them, and then that premises may not be read, which no other number shows.
     """
 
-    def severity(own: Caution) -> tuple[bool, bool, int]:
-        first = own.kind in (FOREIGN, PART_ALONE)
-        return not first, not (first or own.voids), KINDS.index(own.kind)
+    def severity(caution: Caution) -> tuple[bool, bool, int]:
+        first = caution.kind in (FOREIGN, PART_ALONE)
+        return not first, not (first or caution.voids), KINDS.index(caution.kind)
 
     return tuple(sorted(cautions, key=severity))
 
@@ -78,17 +78,21 @@ def void_models(cautions: Iterable[Caution]) -> dict[str, str]:
         CONSTANT: "its answers hardly depend on the prompt",
         LEFT_OUT: "left out, for the reason above",
     }
-    return {own.model: reasons[own.kind] for own in reversed(ordered(cautions)) if own.voids}
+    return {
+        caution.model: reasons[caution.kind]
+        for caution in reversed(ordered(cautions))
+        if caution.voids
+    }
 
 
 def said_outside(cautions: Iterable[Caution]) -> list[str]:
     """The models of which a caution gives the share of replies outside the options."""
-    return [own.model for own in cautions if own.kind == OUTSIDE_OPTIONS]
+    return [caution.model for caution in cautions if caution.kind == OUTSIDE_OPTIONS]
 
 
 def as_json(cautions: Iterable[Caution], model: str) -> list[dict[str, object]]:
     """The cautions about a model and its prompts, for a record."""
-    return [asdict(own) for own in cautions if own.model in (model, "")]
+    return [asdict(caution) for caution in cautions if caution.model in (model, "")]
 
 
 def quoted(text: str) -> str:

@@ -114,7 +114,7 @@ def cautions_on(
     """
     if differences is None:
         differences = {} if options is None else side_differences(options, prompts)
-    replies = {model: own.replies for model, own in facts.items() if own.replies is not None}
+    replies = {name: traits.replies for name, traits in facts.items() if traits.replies is not None}
     return ordered(
         [
             *(() if answers is None else answer_cautions(answers, prompts, options, replies)),

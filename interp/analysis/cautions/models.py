@@ -49,22 +49,22 @@ def model_cautions(
     Differences are those of `side_differences`. If options alone are `compared`, no table tells
     what models reply.
     """
-    for model, own in facts.items():
-        if own.surprise is not None:
-            yield from _foreign(model, own.texts, *own.surprise)
-        if own.unfitting:
-            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}."
-            yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
-        if compared and own.replies is not None:
-            yield from _replies(model, own.replies)
-        if own.system_prompt:
+    for model, traits in facts.items():
+        if traits.surprise is not None:
+            yield from _foreign(model, traits.texts, *traits.surprise)
+        if traits.unfitting:
+            text = f"of the texts in {traits.texts}: {'; '.join(traits.unfitting)}."
+            yield Caution(TEXTS, model, text, numbers={"problems": list(traits.unfitting)})
+        if compared and traits.replies is not None:
+            yield from _replies(model, traits.replies)
+        if traits.system_prompt:
             text = (
                 f"its chat template writes a system prompt of its own, "
-                f"“{one_line(own.system_prompt, 100)}”; --system-prompt replaces it."
+                f"“{one_line(traits.system_prompt, 100)}”; --system-prompt replaces it."
             )
-            yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})
-        if own.spacing is not None and model in differences:
-            yield from _rounding(model, own, differences[model])
+            yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": traits.system_prompt})
+        if traits.spacing is not None and model in differences:
+            yield from _rounding(model, traits, differences[model])
 
 
 def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]:
@@ -97,24 +97,24 @@ def _replies(model: str, replies: Replies) -> Iterator[Caution]:
 
 def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:
     """Cautions about paths through a model that the attribution methods leave out."""
-    known = [label for label in methods if name_of(label) in method_names()]
-    gradients = [label for label in known if find_method(label).differentiates]
-    for model, own in facts.items():
-        if gradients and own.reads_tokens_again:
+    installed = [label for label in methods if name_of(label) in method_names()]
+    gradients = [label for label in installed if find_method(label).differentiates]
+    for model, traits in facts.items():
+        if gradients and traits.reads_tokens_again:
             text = (
                 "its later layers read the tokens too (per-layer embeddings), which gradients with "
                 f"respect to the input embeddings leave out ({', '.join(gradients)}); effects, "
                 "which change the prompt, do not."
             )
             yield Caution(PATHS, model, text, numbers={"methods": gradients})
-        if own.attention_layers and "attention" in methods:
-            layers = ", ".join(map(str, own.attention_layers))
+        if traits.attention_layers and "attention" in methods:
+            layers = ", ".join(map(str, traits.attention_layers))
             text = (
                 f"only its layers {layers} have attention, of which the score of attention is the "
                 "mean; what the other layers move between tokens is left out. Effects leave out "
                 "nothing."
             )
-            yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
+            yield Caution(PATHS, model, text, numbers={"layers": list(traits.attention_layers)})
 
 
 def gap_cautions(gaps: pd.DataFrame) -> Iterator[Caution]:
@@ -137,7 +137,7 @@ def _remedy(label: str) -> str:
     for option, value in options:
         if f"`{option}`" in complete:
             values = {**dict(options), option: MORE * value}
-            more = ":".join([name, *(f"{each}={own}" for each, own in values.items())])
+            more = ":".join([name, *(f"{each}={amount}" for each, amount in values.items())])
             try:
                 return f"try more {option}, such as {ATTRIBUTION.label(more)}"
             except UserError:  # above the largest value
