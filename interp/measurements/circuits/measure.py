@@ -59,8 +59,8 @@ def circuits_by(
         if not chosen:
             raise UserError("--edges is missing: expected the folder of a finished run of edges")
         every = [pick.circuit for pick in chosen]
-        whole = bool(streams.passes.pair.answers.ways)
-        empty = [torch.zeros_like(graph.edges)] * whole
+        reads_whole = bool(streams.passes.pair.answers.ways)
+        empty = [torch.zeros_like(graph.edges)] * reads_whole
         metrics = circuit_metrics(model, graph, streams, [*every, *empty], budget=budget)
         key = {"model": model.name, "pair_id": streams.passes.pair.base.prompt.pair_id}
         circuit_rows: list[Row] = []
@@ -68,7 +68,7 @@ def circuits_by(
             kind = {"method": pick.method, "choice": pick.choice, "draw": pick.draw}
             size = {"share": pick.share, "edges": int(pick.circuit.sum())}
             circuit_rows.append({**key, **kind, **size, "metric": metric})
-        measured: Row = {"empty_metric": metrics[-1]} if whole else {}
+        measured: Row = {"empty_metric": metrics[-1]} if reads_whole else {}
         return {"circuits": circuit_rows, "pairs": [measured]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
