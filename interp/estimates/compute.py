@@ -40,14 +40,14 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     groups = trials.groupby(by, sort=True, dropna=False, observed=True)
     row = groups.ngroup().to_numpy(dtype=int)
     first = pd.Series(np.arange(len(row))).groupby(row).first().to_numpy(dtype=int)
-    there = trials[CLUSTER].notna().to_numpy()
-    sample = _Sample(trials[there], row[there], len(first))
+    clustered = trials[CLUSTER].notna().to_numpy()
+    sample = _Sample(trials[clustered], row[clustered], len(first))
     columns: dict[str, object] = {name: trials[name].iloc[first].to_numpy() for name in by}
     notes: dict[str, np.ndarray] = {}
     for number in table.numbers:
-        found = _columns(table, number, sample)
-        notes[number.name] = found.pop("note")
-        columns |= found
+        added = _columns(table, number, sample)
+        notes[number.name] = added.pop("note")
+        columns |= added
     clusters = sample.clusters(table.main)
     if table.main.some:
         most = np.max([sample.clusters(number) for number in table.numbers], axis=0)
@@ -103,16 +103,16 @@ class _Sample:
         if isinstance(number, Share) and number.minus:
             above = above - self.values(number.minus)
         below = self.values(over) if over else np.ones(len(above))
-        known = ~np.isnan(above) & ~np.isnan(below)
-        return np.where(known, above, np.nan), np.where(known, below, np.nan)
+        defined = ~np.isnan(above) & ~np.isnan(below)
+        return np.where(defined, above, np.nan), np.where(defined, below, np.nan)
 
     def ratios(self, number: Number) -> Float[np.ndarray, " rows"]:
         """The number of each row; NaN without trials, or divided by 0."""
         if number.how is not None:
-            found = np.full(self.rows, np.nan)
+            computed = np.full(self.rows, np.nan)
             for row, values, weights, _ in self.by_row(number):
-                found[row] = number.how(values, weights)
-            return found
+                computed[row] = number.how(values, weights)
+            return computed
         above, below = self.above_and_below(number)
         order = np.lexsort((below, above, self.row))
         order = order[~np.isnan(above[order])]
@@ -130,14 +130,14 @@ class _Sample:
         values = self.values(number.column)
         order = np.lexsort((self.weight, values, self.row))
         order = order[~np.isnan(values[order])]
-        for own in np.split(order, np.flatnonzero(np.diff(self.row[order])) + 1):
-            if self.weight[own].sum() > 0:
-                yield int(self.row[own[0]]), values[own], self.weight[own], self.cluster[own]
+        for at in np.split(order, np.flatnonzero(np.diff(self.row[order])) + 1):
+            if self.weight[at].sum() > 0:
+                yield int(self.row[at[0]]), values[at], self.weight[at], self.cluster[at]
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
-        known = ~np.isnan(self.above_and_below(number)[0])
-        pairs = pd.unique(self.place[known])
+        defined = ~np.isnan(self.above_and_below(number)[0])
+        pairs = pd.unique(self.place[defined])
         return np.bincount(pairs // max(1, len(self.names)), minlength=self.rows)
 
     def sums(
@@ -155,17 +155,17 @@ class _Sample:
         order = np.lexsort((below * self.weight, above * self.weight, self.place))
         order = order[~np.isnan(above[order])]
         parts = {"above": above * self.weight, "below": below * self.weight}
-        each = pd.DataFrame({name: own[order] for name, own in parts.items()})
+        each = pd.DataFrame({name: part[order] for name, part in parts.items()})
         each = each.groupby(self.place[order], sort=False).sum()
         row, cluster = np.divmod(each.index.to_numpy(), max(1, len(self.names)))
         size = max(1, _AT_ONCE // max(1, len(self.names)))
         for start in range(0, max(self.rows, 1), size):
             stop = min(start + size, self.rows)
-            here = slice(*np.searchsorted(row, [start, stop]))
-            shape, place = (stop - start, len(self.names)), (row[here] - start, cluster[here])
+            span = slice(*np.searchsorted(row, [start, stop]))
+            shape, place = (stop - start, len(self.names)), (row[span] - start, cluster[span])
             dense = [np.zeros(shape) for _ in range(2)]
             for target, name in zip(dense, ("above", "below"), strict=True):
-                target[place] = each[name].to_numpy()[here]
+                target[place] = each[name].to_numpy()[span]
             present = np.zeros(shape, dtype=bool)
             present[place] = True
             yield slice(start, stop), dense[0], dense[1], present
@@ -186,15 +186,15 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
         for _, *sums in sample.sums(*sample.above_and_below(number))
     ]
     names = [field.name for field in fields(Estimates)]
-    found = Estimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-    note = reasons(found, sample.clusters(number))
-    ends = (found.value, found.low, found.high)
+    means = Estimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    note = reasons(means, sample.clusters(number))
+    ends = (means.value, means.low, means.high)
     of_mean = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
     if number.logs:
-        note = np.where(np.isneginf(found.value), ZERO, note)
+        note = np.where(np.isneginf(means.value), ZERO, note)
         of_mean = {name: np.exp(logs) for name, logs in of_mean.items()}
     if tested is not None:
-        of_mean |= {"p": found.p, LEAST: found.least}
+        of_mean |= {"p": means.p, LEAST: means.least}
     return {**of_mean, "note": note}
 
 
@@ -251,17 +251,17 @@ def _notes(
     table: Table, notes: dict[str, np.ndarray], why: pd.Series | None, first: np.ndarray
 ) -> np.ndarray:
     """What has no interval and why; of numbers other than the main one, only what differs."""
-    given = np.full(len(first), "") if why is None else why.iloc[first].to_numpy()
+    causes = np.full(len(first), "") if why is None else why.iloc[first].to_numpy()
     for number in table.numbers:
         if number.some:
             notes[number.name] = np.where(notes[number.name] == NO_TRIALS, "", notes[number.name])
     main = notes[table.main.name]
-    others = {name: own for name, own in notes.items() if (own != NO_TRIALS).any()}
+    others = {name: note for name, note in notes.items() if (note != NO_TRIALS).any()}
     joined = []
-    for row, (of_main, reason) in enumerate(zip(main, given, strict=True)):
+    for row, (of_main, reason) in enumerate(zip(main, causes, strict=True)):
         said = {"", of_main, NO_TRIALS if reason else ""}
         parts = [] if reason and of_main == NO_TRIALS else [of_main]
-        parts += [f"{name}: {own[row]}" for name, own in others.items() if own[row] not in said]
+        parts += [f"{name}: {note[row]}" for name, note in others.items() if note[row] not in said]
         joined.append("; ".join(filter(None, [*parts, reason])))
     return np.array(joined, dtype=object)
 

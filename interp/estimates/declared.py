@@ -202,21 +202,21 @@ class Table:
         """The columns with their descriptions, for the data dictionary."""
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
-        known = {own.name: own for own in (*PROMPTS, *measured, *self._fields(), *self.more)}
-        added = [own.name for own in self.more if own.name not in self.columns]
+        by_name = {col.name: col for col in (*PROMPTS, *measured, *self._fields(), *self.more)}
+        added = [col.name for col in self.more if col.name not in self.columns]
         *names, note = self.columns
-        ordered = (known[name] for name in (*names, *added, note))
+        ordered = (by_name[name] for name in (*names, *added, note))
         described = table(f"{rows} 95% intervals are over clusters.", *ordered)
         return described.with_metadata({**described.metadata, "derived": self.measured})
 
     @property
     def columns(self) -> list[str]:
         """The columns of its frame (`interp.estimates.compute.estimate`), in order."""
-        tested, whole = self.tested is not None, [n for n in self.numbers if n.interval]
+        tested, bounded = self.tested is not None, [n for n in self.numbers if n.interval]
         names = [*self.by, *self.order, *["rank"] * bool(self.ranked)]
-        names += [name for n in whole for name in (n.name, *(n.interval or ()))]
+        names += [name for n in bounded for name in (n.name, *(n.interval or ()))]
         names += ["p", "p_holm"] * tested
-        names += [number.name for number in self.numbers if number not in whole]
+        names += [number.name for number in self.numbers if number not in bounded]
         names += ["p_holm_least", "p_least"] * tested
         return list(dict.fromkeys([*names, self.count, self.clusters, "note"]))
 
@@ -232,7 +232,7 @@ class Table:
                 text = f"the smallest `{name}` that so many tests and clusters allow"
                 yield column(f"{name}_least", NUMBER, text, "probability")
         yield column(self.count, INTEGER, f"number of {self.trials}", self.trials)
-        own = f"clusters with a value of `{self.main.name}`"
-        own += ", or, in rows without it, of others" if self.main.some else ""
-        yield column(self.clusters, INTEGER, own, self.clusters.replace("_", " "))
+        meaning = f"clusters with a value of `{self.main.name}`"
+        meaning += ", or, in rows without it, of others" if self.main.some else ""
+        yield column(self.clusters, INTEGER, meaning, self.clusters.replace("_", " "))
         yield column("note", TEXT, "what has no interval, or is undefined, and why; or empty")

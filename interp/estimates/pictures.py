@@ -67,8 +67,8 @@ def grids(
             grid = grid.reindex(members[rows].drop_duplicates())
             about = {**labels, "number": number.name}
             left, top = [f"{rows} {text(value)}" for value in grid.index], map(str, grid.columns)
-            found, note = grid.to_numpy(dtype=float).tolist(), estimated.note
-            yield str(of["pair_id"]), Grid(title, about, left, list(top), found, note=note)
+            matrix, note = grid.to_numpy(dtype=float).tolist(), estimated.note
+            yield str(of["pair_id"]), Grid(title, about, left, list(top), matrix, note=note)
 
 
 def bars(

@@ -38,8 +38,8 @@ class Estimated:
     def item(self) -> TableItem:
         """The table for terminal, page and files."""
         table, frame = self.table, self.frame
-        told = _with_values(frame, self._where)
-        first = list(grouped(told, table.split))
+        selected = _with_values(frame, self._where)
+        first = list(grouped(selected, table.split))
         if table.most is not None:
             first = [(of, self._first(rows)) for of, rows in first]
         narrow = [(self._title(of), self.narrow(rows, [*of, *self._where])) for of, rows in first]
@@ -53,7 +53,7 @@ class Estimated:
         declared = self.table.headline
         if declared is None or not declared.terminal:
             return {}
-        return {k: own for k, own in declared.where.items() if k not in self.table.split}
+        return {k: value for k, value in declared.where.items() if k not in self.table.split}
 
     def _first(self, rows: pd.DataFrame) -> pd.DataFrame:
         sizes = rows[self.table.main.name].abs().sort_values(ascending=False, kind="stable")
@@ -62,20 +62,20 @@ class Estimated:
     @property
     def note(self) -> str:
         """How to read the table: its text, then each number with unit and sign."""
-        table, told = self.table, []
+        table, lines = self.table, []
         for number in table.numbers:
             sign = f"; {number.sign}" if number.sign else ""
-            told.append(f"{number.name}: {number.text} ({number.unit}{sign}).")
-        told += [f"{own.name}: {described(own, 'description')}." for own in table.more]
+            lines.append(f"{number.name}: {number.text} ({number.unit}{sign}).")
+        lines += [f"{column.name}: {described(column, 'description')}." for column in table.more]
         if any(number.interval for number in table.numbers):
-            told.append("Intervals are 95% intervals over clusters.")
+            lines.append("Intervals are 95% intervals over clusters.")
         if table.tested is not None:
-            told.append(
+            lines.append(
                 f"p: two-sided, for {table.tested.name} of {table.tested_value:g}; p_holm: "
                 f"corrected over the rows with the same {', '.join(table.family)}: "
-                f"{corrected_over(own for _, own in grouped(self.frame, table.family))}."
+                f"{corrected_over(rows for _, rows in grouped(self.frame, table.family))}."
             )
-        return " ".join([" ".join(table.text.split()), *told])
+        return " ".join([" ".join(table.text.split()), *lines])
 
     def headline(self) -> pd.DataFrame | None:
         """The headline numbers; None if the declaration names none."""
@@ -95,16 +95,16 @@ class Estimated:
         if declared.by_size:
             means = [rows[declared.by_size].mean() for _, rows in parts]  # NaN comes last
             parts = [parts[place] for place in np.argsort(-np.array(means), kind="stable")]
-        found = []
+        chosen = []
         for of, rows in parts:
             sizes = rows[declared.number].abs().groupby(rows["model"])
-            alike = sizes.agg(lambda own: (own == own.max()).sum())
+            alike = sizes.agg(lambda of_model: (of_model == of_model.max()).sum())
             for place in range(declared.places):
                 first = largest(rows, declared.number, ["model"], place)
                 if declared.places == 1:  # none of several equal rows is the largest
                     first = first.assign(alike=first["model"].map(alike))
-                found.append(({**of, "place": place + 1}, first))
-        return found
+                chosen.append(({**of, "place": place + 1}, first))
+        return chosen
 
     def _headlines(self, rows: pd.DataFrame, of: Mapping[str, object]) -> Iterator[pd.DataFrame]:
         declared, labeled = self.table.headline, rows
@@ -121,13 +121,13 @@ class Estimated:
         title = _named(declared, of)
         yield headline(labeled, title, value=declared.number, interval=interval, n=n, unit=unit)
         for name, title in declared.also.items():
-            known, ends = rows.dropna(subset=name).assign(label=""), named[name].interval
+            present, ends = rows.dropna(subset=name).assign(label=""), named[name].interval
             if ends is None:
                 ends = ("low", "high")
-                known = known.assign(low=float("nan"), high=float("nan"), note=" ")
-            if len(known):
+                present = present.assign(low=float("nan"), high=float("nan"), note=" ")
+            if len(present):
                 shown = title.format(**of)
-                yield headline(known, shown, value=name, interval=ends, n=n, unit=unit)
+                yield headline(present, shown, value=name, interval=ends, n=n, unit=unit)
 
     def links(self) -> Iterator[Number]:
         """The value of each number in each pair, by row; of large tables, of the rows shown.
@@ -137,8 +137,8 @@ class Estimated:
         """
         table, shown, by = self.table, self.item.on_page, [*self.table.by]
         if self._where:
-            told = _with_values(self.frame, self._where)
-            shown = pd.concat([shown, told]).drop_duplicates(by)
+            selected = _with_values(self.frame, self._where)
+            shown = pd.concat([shown, selected]).drop_duplicates(by)
         numbers = [number for number in table.numbers if number.interval]
         # Of a table with more numbers, only the main one leads to pairs.
         if len(shown) * len(numbers) > 2000:
@@ -146,10 +146,10 @@ class Estimated:
         rows = self.trials[self.trials[CLUSTER].notna()].merge(shown[by], on=by)
         for number in numbers:
             each = values(number, rows, [*by, "pair_id"]).dropna(subset=number.name)
-            for of, own in grouped(each, by):
+            for of, by_pair in grouped(each, by):
                 labels = self._labels(of)
-                pairs = own["pair_id"].astype(str)
-                each_pair = dict(zip(pairs, own[number.name], strict=True))
+                pairs = by_pair["pair_id"].astype(str)
+                each_pair = dict(zip(pairs, by_pair[number.name], strict=True))
                 named = (number.name, tuple(labels.items()))
                 yield Number(number.name, labels, each_pair, self._names.get(named, ""))
 
@@ -168,7 +168,7 @@ class Estimated:
 
     def _labels(self, row: Mapping[Any, Any]) -> dict[str, str]:
         each = {name: text(row[name]) for name in self.table.by}
-        return {name: own for name, own in each.items() if own != ALL}
+        return {name: label for name, label in each.items() if label != ALL}
 
     def compared(self) -> "Estimated | None":
         """The differences of two models, trial by trial; None of other models, or without any.
@@ -181,8 +181,8 @@ class Estimated:
         numbers = [number for number in table.numbers if number.interval and number.additive]
         keys = [*(name for name in table.by if name != "model"), table.key]
         columns = list(dict.fromkeys(number.column for number in numbers))
-        there = self.trials[self.trials[CLUSTER].notna()]
-        one, other = (there[there["model"] == model] for model in models)
+        clustered = self.trials[self.trials[CLUSTER].notna()]
+        one, other = (clustered[clustered["model"] == model] for model in models)
         one = one.drop(columns=WHY, errors="ignore")
         trials = one.merge(other[[*keys, *columns]], on=keys, suffixes=("", " of the other"))
         if trials.empty:
@@ -236,7 +236,7 @@ class Estimated:
         shown = self.frame if rows is None else rows
         if self.table.tested is None:
             return
-        families = [own for _, own in grouped(shown, self.table.family)]
+        families = [members for _, members in grouped(shown, self.table.family)]
         yield from reach_cautions(families, clusters_for)
         for family in families:
             yield from self._nothing(family)
@@ -277,8 +277,8 @@ class Estimated:
         table, main = self.table, self.table.main
         by = [name for name in table.by if name not in of and not rows[name].isna().all()]
         shown = rows[by]
-        for name, own in shown.select_dtypes(float).items():
-            if (own.dropna() % 1 == 0).all():  # whole numbers, perhaps with gaps
+        for name, column in shown.select_dtypes(float).items():
+            if (column.dropna() % 1 == 0).all():  # whole numbers, perhaps with gaps
                 shown = shown.astype({name: "Int64"})
         for number in table.numbers:
             if number.aside or rows[number.name].isna().all():
@@ -286,8 +286,8 @@ class Estimated:
             shown[number.name] = rows[number.name]
             if number == main and number.interval and rows[number.interval[0]].notna().any():
                 ends = rows[[*number.interval]].itertuples(index=False)
-                told = (with_interval(0.0, *own, decimals=3) for own in ends)
-                shown["95% interval"] = [text.removeprefix("0.000").strip() for text in told]
+                intervals = (with_interval(0.0, *row, decimals=3) for row in ends)
+                shown["95% interval"] = [text.removeprefix("0.000").strip() for text in intervals]
             if number is table.tested and rows["p_holm"].notna().any():
                 shown["p_holm"] = rows["p_holm"]
         return shown.join(rows[[table.count]])
@@ -307,10 +307,10 @@ def _named(declared: Largest, of: Mapping[str, object]) -> str:
 
 def largest(frame: pd.DataFrame, number: str, by: list[str], place: int = 0) -> pd.DataFrame:
     """For each group, the row whose number is largest in size, or a following one."""
-    known = frame.dropna(subset=number)
-    order = known[number].abs().sort_values(ascending=False, kind="stable").index
-    chosen = known.loc[order].groupby(by, sort=False).nth(place).index
-    return known.loc[chosen].sort_index().reset_index(drop=True)
+    present = frame.dropna(subset=number)
+    order = present[number].abs().sort_values(ascending=False, kind="stable").index
+    chosen = present.loc[order].groupby(by, sort=False).nth(place).index
+    return present.loc[chosen].sort_index().reset_index(drop=True)
 
 
 def text(value: Any) -> str:

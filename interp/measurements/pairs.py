@@ -29,11 +29,11 @@ class PairResult(Result):
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs and of errors."""
-        found = {}
+        numbers = {}
         for model, rows in self.pairs.groupby("model", sort=False):
             errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
-            found[str(model)] = {"pairs": len(rows), "errors": errors}
-        return found
+            numbers[str(model)] = {"pairs": len(rows), "errors": errors}
+        return numbers
 
     def opening(self) -> Opening:
         """With how many pairs are recognized, and what the numbers mean."""
@@ -48,9 +48,9 @@ class PairResult(Result):
     def recognized(self) -> str:
         """How many pairs each model recognizes, that is, prefers the correct answers of."""
         columns = ["model", "pair_id", "recognized"]
-        known = self.table("pairs", columns).dropna().drop_duplicates(columns[:2])
-        counts = known["recognized"].astype(bool).groupby(known["model"], sort=False)
-        each = [f"{sum(own)} of {len(own)} by {model}" for model, own in counts]
+        pairs = self.table("pairs", columns).dropna().drop_duplicates(columns[:2])
+        counts = pairs["recognized"].astype(bool).groupby(pairs["model"], sort=False)
+        each = [f"{sum(flags)} of {len(flags)} by {model}" for model, flags in counts]
         return f"Pairs recognized: {', '.join(each)}." if 0 < len(each) <= _FEW else ""
 
     def meaning(self) -> str:
@@ -63,11 +63,11 @@ def meaning(pairs: pd.DataFrame) -> str:
     options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
     if options.empty:
         return ""
-    known = options.sort_values(["positive_option", "negative_option"]).to_numpy().tolist()
-    if len(known) > _FEW:
-        known = [["the positive option", "the negative option"]]
-    contrasts = ", or of ".join(f"{first} minus that of {second}" for first, second in known)
-    against = " or ".join(dict.fromkeys(second for _, second in known))
+    answers = options.sort_values(["positive_option", "negative_option"]).to_numpy().tolist()
+    if len(answers) > _FEW:
+        answers = [["the positive option", "the negative option"]]
+    contrasts = ", or of ".join(f"{first} minus that of {second}" for first, second in answers)
+    against = " or ".join(dict.fromkeys(second for _, second in answers))
     return (
         f"An effect is a change in the logit of {contrasts}; if negative, it is towards {against}."
     )

@@ -130,7 +130,7 @@ class Evaluate(ReadsAnswers, Spec):
         """With demonstrations, prompts that have premises are also measured without them."""
         from interp.prompts.changes import without_premises
 
-        shown = (own for own in prompts if own.messages.demonstrations)
+        shown = (prompt for prompt in prompts if prompt.messages.demonstrations)
         if self.reads_no_premises or not any(map(list, map(without_premises, shown))):
             return self
         return self.model_copy(update={"without_premises": True})
@@ -290,8 +290,8 @@ class Attribute(ReadsAnswers, Spec):
 
     def whole_layers(self) -> str:
         """A method that reads attention."""
-        found = (name for name in self.methods if registry.find_method(name).reads_heads)
-        return next((f"the method {name}" for name in found), "")
+        names = (name for name in self.methods if registry.find_method(name).reads_heads)
+        return next((f"the method {name}" for name in names), "")
 
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its methods."""
@@ -389,8 +389,8 @@ class Effects(ReadsAnswers, OfPairs, Spec):
 
         prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         # Donors for the sentences of a thought are other thoughts of the model.
-        own = self.segments and tuple(name for name in self.segments if not is_part(name))
-        arranged = with_donors(prompts, count=self.donors, segments=own)
+        segments = self.segments and tuple(name for name in self.segments if not is_part(name))
+        arranged = with_donors(prompts, count=self.donors, segments=segments)
         for donor in arranged[0].donors[:1]:
             if not donor.segments and not self.segments:
                 raise UserError(
@@ -832,11 +832,11 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""
-        own = super().identity()
+        options = super().identity()
         if self.edges is None:
-            return own
+            return options
         path = str(self.edges.absolute())
-        return {**own, "edges": path, "checksum": named(self.reads).read(self.edges).checksum}
+        return {**options, "edges": path, "checksum": named(self.reads).read(self.edges).checksum}
 
 
 class Activations(ReadsAnswers, Spec):
@@ -959,9 +959,9 @@ class Lens(ReadsAnswers, Spec):
         from interp.lenses.corpus import corpus_hash, read_corpus
         from interp.prompts.own.facts import find_facts
 
-        found = super().identity()
+        options = super().identity()
         if self.facts is not None:
-            found["facts_hash"] = find_facts(self.facts).content_hash()
+            options["facts_hash"] = find_facts(self.facts).content_hash()
         if self.corpus is not None:
-            found["corpus_hash"] = corpus_hash(read_corpus(self.corpus))
-        return found
+            options["corpus_hash"] = corpus_hash(read_corpus(self.corpus))
+        return options

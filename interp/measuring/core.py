@@ -116,27 +116,27 @@ class Measurement:
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
-        costs = {index: self.cost(own) for index, own in tokenized.items()}
+        costs = {index: self.cost(prompt) for index, prompt in tokenized.items()}
         mean = sum(costs.values()) / max(1, len(costs))
         while waiting := [
-            index for index, own in enumerate(units) if index not in rows and own not in failures
+            index for index, id_ in enumerate(units) if index not in rows and id_ not in failures
         ]:
             for places, batch in self.batches([tokenized[index] for index in waiting]):
                 indices = [waiting[place] for place in places]
                 begin_step(len(indices), cost=sum(costs[index] for index in indices) / mean)
-                found = self._rows_or_errors(batch)
-                own = {units[index] for index in indices}
-                if found is None and len(own) > 1:
+                outcomes = self._rows_or_errors(batch)
+                in_batch = {units[index] for index in indices}
+                if outcomes is None and len(in_batch) > 1:
                     self.budget.shrink(batch.token_ids.numel())
                     # The remaining prompts are batched again, under the smaller budget.
                     break
-                for index, one in zip(
-                    indices, found or [self._too_large(batch)] * len(indices), strict=True
+                for index, outcome in zip(
+                    indices, outcomes or [self._too_large(batch)] * len(indices), strict=True
                 ):
-                    if isinstance(one, str):
-                        failures[units[index]] = one
+                    if isinstance(outcome, str):
+                        failures[units[index]] = outcome
                     else:
-                        rows[index] = one
+                        rows[index] = outcome
                 if done is not None:
                     done(len(places))
         tables = self._tables(prompts, rows, failures)
@@ -205,11 +205,11 @@ class Measurement:
                 raise
             return None
         # Do this outside the except clause, since the error keeps the batch's tensors in memory.
-        found: list[PromptRows | str] = []
+        outcomes: list[PromptRows | str] = []
         for prompt in batch.prompts:
             alone = tokens.pad(self.model, [prompt])
-            found += self._rows_or_errors(alone) or [self._too_large(alone)]
-        return found
+            outcomes += self._rows_or_errors(alone) or [self._too_large(alone)]
+        return outcomes
 
     def _too_large(self, batch: tokens.Batch) -> str:
         return (
@@ -226,8 +226,8 @@ class Measurement:
         tables: PromptRows = {table: [] for table in self.tables}
         for index, prompt in enumerate(prompts):
             error = unreported.pop(self.unit(prompt), None)
-            found = rows.get(index, {}) if error is None else self.error_rows(prompt, error)
-            for table, table_rows in found.items():
+            by_table = rows.get(index, {}) if error is None else self.error_rows(prompt, error)
+            for table, table_rows in by_table.items():
                 tables[table] += table_rows
         return tables
 

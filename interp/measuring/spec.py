@@ -211,11 +211,11 @@ class Attempt:
     @property
     def errors(self) -> dict[str, str]:
         """Every error, by prompt or pair: the failures, and the errors recorded in rows."""
-        found = dict(self.failures)
+        errors = dict(self.failures)
         for rows in self.rows.values():
             failed = [row for row in rows if row.get("error")]
-            found |= {row[self.unit]: row["error"] for row in failed}
-        return found
+            errors |= {row[self.unit]: row["error"] for row in failed}
+        return errors
 
 
 Replies = tuple[int, int, str, bool, int, Mapping[str, int]]

@@ -82,9 +82,9 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
         rows: list[PromptRows] = []
         for index, tables in enumerate(answer_tables(model, batch, predictions)):
             (answer,) = tables["answers"]
-            own = slice(starts[index], starts[index + 1])
-            found = {key: vectors[key][own].numpy() for key in locations}
-            kept = place_rows(model, batch.prompts[index], places[index], found)
+            span = slice(starts[index], starts[index + 1])
+            arrays = {key: vectors[key][span].numpy() for key in locations}
+            kept = place_rows(model, batch.prompts[index], places[index], arrays)
             vector_rows = [] if answer["error"] else kept
             rows.append({"answers": [answer], "activation_vectors": vector_rows})
         return rows
@@ -114,13 +114,13 @@ def vectors_at(
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
     """
-    found: dict[SiteKey, Vectors] = {}
+    vectors: dict[SiteKey, Vectors] = {}
     lengths = [len(place.positions) for place in chain.from_iterable(places)]
     starts = [batch.unpadded(row).start or 0 for row in range(len(places))]
     at = [
         (row, starts[row] + position)
-        for row, own in enumerate(places)
-        for place in own
+        for row, of_prompt in enumerate(places)
+        for place in of_prompt
         for position in place.positions
     ]
     rows, columns = torch.tensor(at, dtype=torch.long).reshape(-1, 2).T
@@ -129,15 +129,15 @@ def vectors_at(
         view = locations[key].view(tensor)
         kept = view[rows.to(view.device), columns.to(view.device)].detach().float().cpu()
         if len(kept) != len(lengths):  # some places have several tokens
-            kept = torch.stack([own.mean(0) for own in torch.split(kept, lengths)])
-        found[key] = kept
+            kept = torch.stack([tokens.mean(0) for tokens in torch.split(kept, lengths)])
+        vectors[key] = kept
 
     with ExitStack() as stack:
         for key, location in locations.items():
             stack.enter_context(watched([location], partial(keep, key)))
-        yield found
+        yield vectors
     for site, layer in locations:
-        if (site, layer) not in found:
+        if (site, layer) not in vectors:
             raise UserError(
                 f"the forward pass does not reach the site {site} of layer {layer}; omit this site"
             )
@@ -161,8 +161,8 @@ def place_rows(
         if len(place.positions) == 1:
             shared = tokens[place.positions[0]]
         shared = {**shared, "group": place.group, "tokens": len(place.positions)}
-        for (site, layer), found in vectors.items():
-            for head, vector in enumerate(found[index]):
+        for (site, layer), by_place in vectors.items():
+            for head, vector in enumerate(by_place[index]):
                 at = {"site": site, "layer": layer, "vector": vector}
                 rows.append({**shared, **at, "head": None if SITES[site].heads is None else head})
     return rows

@@ -100,10 +100,10 @@ def _files(run: RunFolder, counts: pd.DataFrame) -> Iterator[FileItem]:
     models = run.finished_models()
     for model in models:
         rows = counts[counts["model"] == model]
-        shapes = zip(rows["vectors"].tolist(), rows["width"].tolist(), strict=True)
+        sizes = zip(rows["vectors"].tolist(), rows["width"].tolist(), strict=True)
         if len(rows):
-            own = dict(zip(_tensors(rows), shapes, strict=True))
-            yield FileItem(file_name(model), partial(_write_tensors, run, model, own))
+            shapes = dict(zip(_tensors(rows), sizes, strict=True))
+            yield FileItem(file_name(model), partial(_write_tensors, run, model, shapes))
     yield FileItem(INDEX, partial(_write_index, run, models))
 
 

@@ -131,7 +131,7 @@ def _generating(model: Model, settings: transformers.GenerationConfig) -> Iterat
     """The model to call within the block; these generation settings replace its own."""
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf
-    own, hf.generation_config = hf.generation_config, settings
+    original, hf.generation_config = hf.generation_config, settings
     try:
         yield hf
     except (AttributeError, ValueError) as error:
@@ -140,7 +140,7 @@ def _generating(model: Model, settings: transformers.GenerationConfig) -> Iterat
             "layer_types and the sizes of windows in its configuration"
         ) from error
     finally:
-        hf.generation_config = own
+        hf.generation_config = original
 
 
 def _sound_attention(batch: Batch) -> AbstractContextManager[object]:
@@ -169,8 +169,8 @@ class _Finite(transformers.LogitsProcessor):
     def rows(self) -> list[bool]:
         if self._finite is None:
             raise ModelError("the model's own generate leaves out the checks of its logits")
-        found: list[bool] = self._finite.tolist()
-        return found
+        finite: list[bool] = self._finite.tolist()
+        return finite
 
 
 class _Sampling(transformers.LogitsProcessor):

@@ -56,7 +56,7 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
         )
     answer_tokens = AnswerTokenizer(model, spec.answers, normalize=spec.normalize)
     budget = token_budget(model, batch_tokens)
-    known: dict[Hashable, list[Row]] = {}
+    option_rows: dict[Hashable, list[Row]] = {}
 
     def rows_of(batch: Batch) -> list[PromptRows]:
         return [
@@ -72,7 +72,7 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
         return [
             {**key, "change": change.kind, "what": change.what, **{n: row[n] for n in names}}
             for change in _changes(prompt, spec)
-            for row in known[_content(change.prompt)]
+            for row in option_rows[_content(change.prompt)]
         ]
 
     @torch.inference_mode()
@@ -84,13 +84,13 @@ def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None)
             prompts = [tokenized.prompt for tokenized in batch.prompts]
             # Many prompts are the same without content, so each is read once.
             changed = {
-                _content(own.prompt): own.prompt for p in prompts for own in _changes(p, spec)
+                _content(edit.prompt): edit.prompt for p in prompts for edit in _changes(p, spec)
             }
-            new = [content for content in changed if content not in known]
+            new = [content for content in changed if content not in option_rows]
             read = tokenize(model, [changed[content] for content in new])
             for places, part in answer_batches(model, read, batch_tokens=budget.tokens):
                 for place, rows in zip(places, rows_of(part), strict=True):
-                    known[new[place]] = rows.get("option_probabilities", [])
+                    option_rows[new[place]] = rows.get("option_probabilities", [])
         return [
             {**rows, "changed_options": changed_rows(prompt)}
             for rows, prompt in zip(measured, prompts, strict=True)

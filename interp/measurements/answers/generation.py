@@ -30,7 +30,7 @@ class GenerationMeasurement(Measurement):
     def tables(self) -> Mapping[str, pa.Schema]:
         """The schemas of the filled tables, with `thoughts` only for a model that thinks."""
         filled = self.spec.filled()
-        return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
+        return {n: s for n, s in filled.items() if n != "thoughts" or self.model.chat.thinks}
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """Batches of prompts of similar length, with room for generated texts of full length."""
@@ -56,12 +56,12 @@ def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None)
         with model.measuring():
             if model.chat.thinks:
                 return _thinking(model, batch, spec, budget)
-            found = generate(model, batch, spec)
+            texts = generate(model, batch, spec)
         return [
             {"completions": [_row(model, tokenized, text)]}
             if text.finite
             else error_rows(tokenized.prompt, NOT_FINITE)
-            for tokenized, text in zip(batch.prompts, found, strict=True)
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
@@ -93,39 +93,39 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
     for draw in range(spec.draws):
         seeded = f" {draw}" if draw else ""
         texts = generate(model, batch, spec, draw=seeded)
-        said = [
+        cuts = [
             cut_thought(model, tokenized, text.token_ids)
             for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
         open_ends = [
             row
-            for row, (own, text) in enumerate(zip(said, texts, strict=True))
+            for row, (cut, text) in enumerate(zip(cuts, texts, strict=True))
             if spec.force_end
             and text.finite
             and text.finished == "length"
-            and not own.thought.ended
+            and not cut.thought.ended
         ]
         end = marks_of(model).thought("").after
-        thoughts = {row: replace(said[row].thought, after=end, ended=True) for row in open_ends}
+        thoughts = {row: replace(cuts[row].thought, after=end, ended=True) for row in open_ends}
         prompts = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
         answers = dict(zip(open_ends, _answers(model, prompts, spec, budget, seeded), strict=True))
-        for row, (tokenized, text, own) in enumerate(zip(batch.prompts, texts, said, strict=True)):
+        for row, (tokenized, text, cut) in enumerate(zip(batch.prompts, texts, cuts, strict=True)):
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             answer = answers.get(row) or Generated(
-                own.answer_ids, decoded(model, [*own.answer_ids]).strip(), text.finished
+                cut.answer_ids, decoded(model, [*cut.answer_ids]).strip(), text.finished
             )
-            thought = thoughts.get(row, own.thought)
+            thought = thoughts.get(row, cut.thought)
             judged = _judged(tokenized.prompt, answer)
             numbers: Row = {
                 "seed": spec.sampling_seed,
                 "before": thought.before,
                 "sentences": list(thought.sentences),
                 "after": thought.after,
-                "tokens": len(own.token_ids),
-                "token_ids": list(own.token_ids),
-                "finished": "marker" if own.thought.ended else text.finished,
+                "tokens": len(cut.token_ids),
+                "token_ids": list(cut.token_ids),
+                "finished": "marker" if cut.thought.ended else text.finished,
                 "forced": row in thoughts,
-                "same_tokens": own.same_tokens,
+                "same_tokens": cut.same_tokens,
                 **judged,
             }
             failed: Row = {"answer": "", "correct": None, "error": NOT_FINITE}
@@ -143,12 +143,12 @@ def _answers(
 ) -> list[Generated]:
     """The answers, of 64 tokens at most, after thoughts whose end was forced."""
     short = spec.model_copy(update={"max_new_tokens": min(64, spec.max_new_tokens)})
-    found: dict[int, Generated] = {}
+    answers: dict[int, Generated] = {}
     room = {"batch_tokens": budget.tokens, "new_tokens": short.max_new_tokens}
     for places, batch in batches(model, tokenize(model, prompts), **room):
         texts = generate(model, batch, short, draw=f"{draw} forced")
-        found |= zip(places, texts, strict=True)
-    return [found[place] for place in range(len(prompts))]
+        answers |= zip(places, texts, strict=True)
+    return [answers[place] for place in range(len(prompts))]
 
 
 def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:

@@ -51,39 +51,39 @@ def reading_items(
     of_model, of_answers = by_model(options), by_model(answers)
     after_change = {} if changed is None else by_model(changed)
     readings = {
-        model: readings_of(sample, of_answers[model], own, after_change.get(model))
-        for model, own in of_model.items()
+        model: readings_of(sample, of_answers[model], shares, after_change.get(model))
+        for model, shares in of_model.items()
     }
     yield _reading_item(sample, readings)
     rows: list[Mapping[str, object]] = [
-        {"model": model, "change": name, **change_row(sample, own, name)}
-        for model, own in readings.items()
-        for name in _changes(own)
+        {"model": model, "change": name, **change_row(sample, by_reading, name)}
+        for model, by_reading in readings.items()
+        for name in _changes(by_reading)
     ]
     if rows:
         title = "Forced choices after changed prompts"
         yield _shown("change_table", title, rows, _CHANGED, _CHANGED_CELLS)
-    rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
+    rows = [{"model": model, **side_row(sample, shares)} for model, shares in of_model.items()]
     title = "Prompts with different correct answers, told apart"
     of_all = f"{title} by the options' probabilities"
     yield _shown("told_apart", of_all, rows, f"{_APART} {_P}", _APART_CELLS)
-    if any(name.startswith(WITHOUT) for own in readings.values() for name in own):
+    if any(name.startswith(WITHOUT) for by_reading in readings.values() for name in by_reading):
         rows = [
             {"model": model, **row}
-            for model, own in after_change.items()
-            for row in part_rows(sample, of_model[model], own)
+            for model, after in after_change.items()
+            for row in part_rows(sample, of_model[model], after)
         ]
         cells = {**_APART_CELLS, "difference": ("difference", "difference_low", "difference_high")}
         of_parts = "Prompts told apart without parts of them"
         yield _shown("told_apart_without", of_parts, rows, f"{_PARTS} {_APART}", cells)
     for factor in by:
         samples = {
-            str(value): Sample(own, options, cluster)
-            for value, own in prompts.groupby(factor, sort=False)
+            str(value): Sample(subset, options, cluster)
+            for value, subset in prompts.groupby(factor, sort=False)
         }
         rows = [
-            {"model": model, factor: value, **side_row(some, own)}
-            for model, own in of_model.items()
+            {"model": model, factor: value, **side_row(some, shares)}
+            for model, shares in of_model.items()
             for value, some in samples.items()
             if len(some.prompts)
         ]
@@ -117,15 +117,15 @@ def _shown(
     table = table[[*table.columns.drop("note"), "note"]]
     inside = {column for columns in cells.values() for column in columns}
     first = list(table)[: min(list(table).index(columns[0]) for columns in cells.values())]
-    named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})
+    head = table[first].assign(**{name: _cells(table, *columns) for name, columns in cells.items()})
     rest = [column for column in table if column not in inside and column not in first]
     models = table["model"].unique()
     over = corrected_over([table])
-    about, few = title, named.join(table["p_holm"])
+    about, few = title, head.join(table["p_holm"])
     if len(models) == 1 and len(first) > 1:
         about, few = f"{title}: {models[0]}", few.drop(columns="model")
     note, narrow = f"{note} p_holm: corrected over {over}.", [(f"{about} (p_holm: {over})", few)]
-    return TableItem(name, title, table, note, narrow=narrow, display=named.join(table[rest]))
+    return TableItem(name, title, table, note, narrow=narrow, display=head.join(table[rest]))
 
 
 _CHANGED = (

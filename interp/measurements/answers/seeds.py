@@ -94,10 +94,10 @@ def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.
     depend on the seed.
     """
     rows = []
-    for cell, own in grouped(pairs, ["model"]):
+    for cell, of_model in grouped(pairs, ["model"]):
         for measure in measures:
-            judged = own.dropna(subset=[measure]).astype({measure: float})
+            judged = of_model.dropna(subset=[measure]).astype({measure: float})
             table = judged.pivot_table(index=cluster, columns="seed", values=measure).dropna()
-            found = seed_components(table.to_numpy(dtype=float))
-            rows.append({**cell, "measure": measure, **found})
+            components = seed_components(table.to_numpy(dtype=float))
+            rows.append({**cell, "measure": measure, **components})
     return pd.DataFrame(rows)

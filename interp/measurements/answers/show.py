@@ -71,8 +71,8 @@ class Answered(Result):
 
     def report(self) -> Report:
         """The page about the result; it counts only complete pairs."""
-        whole = type(self)(self.measured.whole_pairs(self.answered))
-        return super(Answered, whole).report()
+        of_whole_pairs = type(self)(self.measured.whole_pairs(self.answered))
+        return super(Answered, of_whole_pairs).report()
 
     def opening(self) -> Opening:
         """Accuracies, their differences, and how unequally prompts count."""
@@ -149,9 +149,9 @@ class Answered(Result):
 
     def _note(self) -> str:
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
-        own = self._own_answers
+        rows = self._own_answers
         said = said_outside(self.cautions)
-        notes = [*accuracy.notes_without_answer(own, said=said), *accuracy.notes_unjudged(own)]
+        notes = [*accuracy.notes_without_answer(rows, said=said), *accuracy.notes_unjudged(rows)]
         notes.append(note_alone(self._own_prompts["pair_id"]))
         return "; ".join(filter(None, notes))
 
@@ -196,8 +196,8 @@ class Scores(Answered):
     @cached_property
     def _forced(self) -> Mapping[str, object]:
         """The accuracy of forced choices of the models most of whose replies are no option."""
-        outside = (own for own in self.cautions if own.kind == OUTSIDE_OPTIONS and own.voids)
-        forced = {own.model: own.numbers.get("forced_accuracy") for own in outside}
+        outside = (c for c in self.cautions if c.kind == OUTSIDE_OPTIONS and c.voids)
+        forced = {caution.model: caution.numbers.get("forced_accuracy") for caution in outside}
         return {model: accuracy for model, accuracy in forced.items() if accuracy is not None}
 
     def opening(self) -> Opening:
@@ -206,12 +206,12 @@ class Scores(Answered):
         if not self._forced:
             return plain
         read = self.derived()["accuracy_by_reading"]
-        own = [
+        headlines = [
             headline(rows, name, value="accuracy", n="prompts", unit="prompts")
             for reading, name in _READINGS.items()
             for rows in [read[read["reading"] == reading]]
         ]
-        return replace(plain, numbers=pd.concat([plain.numbers, *own]))
+        return replace(plain, numbers=pd.concat([plain.numbers, *headlines]))
 
     def browser(self) -> Browser:
         """With the probabilities of the options."""
@@ -266,20 +266,20 @@ def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     """The texts that models generated, and their thoughts, if any."""
     ids = prompts["prompt_id"]
     rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
-    for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
+    for pair, labels, members in by_pair(with_sides(rows, prompts), ["model"]):
         texts = [
             Text(str(side), [visible(text) if isinstance(text, str) else ""], [float("nan")])
-            for side, text in zip(own["side"], own["completion"], strict=True)
+            for side, text in zip(members["side"], members["completion"], strict=True)
         ]
         yield pair, Shaded("Generated text", labels, texts)
     if "thoughts" not in measured.names():
         return
     columns = ["model", "prompt_id", "draw", "before", "sentences", "after"]
     thoughts = measured.table("thoughts", columns, prompts=ids)
-    for pair, labels, own in by_pair(with_sides(thoughts, prompts), ["model", "draw"]):
+    for pair, labels, members in by_pair(with_sides(thoughts, prompts), ["model", "draw"]):
         texts = [
             Text(str(row["side"]), pieces, [float("nan")] * len(pieces))
-            for row in own.dropna(subset="sentences").to_dict("records")
-            if (pieces := [own for own in (row["before"], *row["sentences"], row["after"]) if own])
+            for row in members.dropna(subset="sentences").to_dict("records")
+            if (pieces := [p for p in (row["before"], *row["sentences"], row["after"]) if p])
         ]
         yield pair, Shaded("Thought", labels, texts)

@@ -55,33 +55,33 @@ def judge_files(
     prompts = source.load()
     tell_counting(prompts)
     models = texts_by_model(files, prompts)
-    for own in models:
-        _check_enough(own, fail_on_error)
-    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
+    for texts in models:
+        _check_enough(texts, fail_on_error)
+    identity = [source.as_json(), [[texts.model, dict(texts.files)] for texts in models]]
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
     folder = out or Path("runs") / f"stored-{source.system}-{digest}"
     echo(f"{counted(len(prompts), 'prompt')} of {prompts.system}, results in {folder}")
-    names = [own.model for own in models]
+    names = [texts.model for texts in models]
     run = Run.open(folder, prompts, Stored(), models=names, fail_on_error=fail_on_error)
     call = Call(id=token_hex(6), command=command, models=names, started=now(), versions=versions())
     with in_use(run):
         for line in run.repair():
             echo(line)
-        begun = [_begin(run, own, prompts) for own in models]
+        begun = [_begin(run, texts, prompts) for texts in models]
         if not all(shard.done for shards in begun for shard in shards):
             run.note(call)
-        for own, shards in zip(models, begun, strict=True):
-            _judge(own, shards, prompts)
+        for texts, shards in zip(models, begun, strict=True):
+            _judge(texts, shards, prompts)
     return folder
 
 
-def _check_enough(own: ModelTexts, most: float) -> None:
-    lacking, prompts = len(own.matched.lacking), own.matched.prompts
+def _check_enough(texts: ModelTexts, most: float) -> None:
+    lacking, prompts = len(texts.matched.lacking), texts.matched.prompts
     if lacking > most * prompts:
         raise UserError(
-            f"{lacking:,} of {counted(prompts, 'prompt')} have no text of {own.model} in "
-            f"{own.shown}, such as {own.matched.lacking[0]}; --fail-on-error allows a share of up "
-            f"to {most:g}. Use the same --limit and --seed as for the texts, or allow a larger "
+            f"{lacking:,} of {counted(prompts, 'prompt')} have no text of {texts.model} in "
+            f"{texts.shown}, such as {texts.matched.lacking[0]}; --fail-on-error allows a share of "
+            f"up to {most:g}. Use the same --limit and --seed as for the texts, or allow a larger "
             "share"
         )
 
@@ -90,17 +90,17 @@ _SHARD_PROMPTS = 2000
 """Number of prompts of a shard, which takes about a second."""
 
 
-def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
+def _begin(run: Run, texts: ModelTexts, prompts: PromptSet) -> list[Shard]:
     """Record a model, whose identity is that of its texts; return its shards."""
-    spec, matched = Stored(), own.matched
-    firsts = {id_: texts[0] for id_, texts in matched.outputs.items()}
-    judged = {id_: [one.answer, one.finished, one.error] for id_, one in firsts.items()}
+    spec, matched = Stored(), texts.matched
+    firsts = {id_: outputs[0] for id_, outputs in matched.outputs.items()}
+    judged = {id_: [first.answer, first.finished, first.error] for id_, first in firsts.items()}
     identity = hashlib.sha256(json.dumps(sorted(judged.items())).encode()).hexdigest()
     modules = (*spec.modules(), *sorted(prompts.parser_modules()))
     shards = cut_by(
-        [code_version(modules), spec.name, spec.identity(), own.model],
+        [code_version(modules), spec.name, spec.identity(), texts.model],
         prompts,
-        run.shard_folder(own.model),
+        run.shard_folder(texts.model),
         size=_SHARD_PROMPTS,
         read=lambda prompt: judged.get(prompt.id, ()),
     )
@@ -111,7 +111,7 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
         )
     run.begin(
         ModelRecord(
-            name=own.model,
+            name=texts.model,
             source={"kind": "stored texts"},
             identity=identity,
             architecture="",
@@ -123,10 +123,10 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
             attn_implementation="",
             chat={},
             texts=texts_record(
-                StoredTexts(own.shown, matched.texts, matched.draws, tuple(problems))
+                StoredTexts(texts.shown, matched.texts, matched.draws, tuple(problems))
             ),
             tables={name: column_types(schema) for name, schema in spec.filled().items()},
-            origin={"files": dict(own.files)},
+            origin={"files": dict(texts.files)},
             data_hash=run.record.run.data_hash,
             shards=[shard.id for shard in shards],
             shard_prompts=_SHARD_PROMPTS,
@@ -135,23 +135,23 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
     return shards
 
 
-def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None:
+def _judge(texts: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None:
     """Write the shards that are not there yet."""
     for shard in [shard for shard in shards if not shard.done]:
         start = time.monotonic()
-        rows = [_row(own, prompt) for prompt in prompts[shard.start : shard.end]]
+        rows = [_row(texts, prompt) for prompt in prompts[shard.start : shard.end]]
         failures = {row["prompt_id"]: row["error"] for row in rows if row["error"]}
         attempt = Attempt({"completions": rows}, len(rows), "prompt_id", failures)
         write(shard, Stored().filled(), attempt, seconds=time.monotonic() - start)
 
 
-def _row(own: ModelTexts, prompt: Prompt) -> Row:
-    key: Row = {"model": own.model, "prompt_id": prompt.id}
-    found = own.matched.outputs.get(prompt.id)
-    error = found[0].error if found else f"no text in {own.shown}"
-    if not found or error:
+def _row(texts: ModelTexts, prompt: Prompt) -> Row:
+    key: Row = {"model": texts.model, "prompt_id": prompt.id}
+    outputs = texts.matched.outputs.get(prompt.id)
+    error = outputs[0].error if outputs else f"no text in {texts.shown}"
+    if not outputs or error:
         return {**key, "answer": "", "correct": None, "error": error}
-    text, finished = found[0].answer, found[0].finished or "stop"
+    text, finished = outputs[0].answer, outputs[0].finished or "stop"
     judged = prompt.answer.judge(text)
     if finished == "refused":
         finished = "stop"

@@ -129,10 +129,10 @@ def attribution_panels(
         shares = token_shares(scores, tokens).sort_values("position", kind="stable")
         labels = shares["segment"].map(segment_label).mask(shares["segment"] == TEMPLATE, "")
         shares = with_sides(shares.assign(label=labels), prompts)
-        for pair, of, own in by_pair(shares, ["model", "method"]):
+        for pair, of, members in by_pair(shares, ["model", "method"]):
             texts = [
                 Text(str(side), *(rows[name].tolist() for name in ("token", "share", "label")))
-                for side, rows in own.groupby("side", sort=False)
+                for side, rows in members.groupby("side", sort=False)
             ]
             yield pair, Shaded("Shading by tokens", of, texts, note=_SHARES.format("token"))
     columns = ["model", "method", "prompt_id", "segment", "share"]

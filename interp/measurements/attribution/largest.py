@@ -74,9 +74,9 @@ def largest_scores(segment_scores: pd.DataFrame) -> pd.DataFrame:
     largest = rows.loc[each["size"].idxmax(), [*keys, "segment", "size"]].set_index(keys)
     counts = each[["close", "any"]].sum()
     first = (counts["close"] == 1) & (largest["size"] > 0)
-    found = largest[[]].assign(segment=largest["segment"].where(first, ""))
-    found = found.assign(outcome=np.where(first, LARGEST, TIE), alone=first & (counts["any"] == 1))
-    return found.reset_index()
+    tops = largest[[]].assign(segment=largest["segment"].where(first, ""))
+    tops = tops.assign(outcome=np.where(first, LARGEST, TIE), alone=first & (counts["any"] == 1))
+    return tops.reset_index()
 
 
 def _by_donors(rows: pd.DataFrame) -> dict[str, object]:
@@ -88,8 +88,8 @@ def _by_donors(rows: pd.DataFrame) -> dict[str, object]:
     unclear = {"segment": "", "alone": False}
     if not sizes[top] > 0 or (sizes >= (1 - EQUAL) * sizes[top]).sum() > 1:
         return {**unclear, "outcome": TIE}
-    own = effects * np.sign(means)
-    leads = own[:, [top]] - np.delete(own, top, axis=1)
+    signed = effects * np.sign(means)
+    leads = signed[:, [top]] - np.delete(signed, top, axis=1)
     if donors > 1:
         errors = leads.std(axis=0, ddof=1) / math.sqrt(donors)
         if (leads.mean(0) <= float(stdtrit(donors - 1, UPPER)) * errors).any():
@@ -153,13 +153,13 @@ def largest_table(
 
 def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: str) -> pd.DataFrame:
     """One row per pair without a failed prompt: the segment of all its sides, or the outcome."""
-    whole = rows.groupby([*by, "pair_id"], sort=False)["prompt_id"].transform("size")
-    rows = rows[whole == rows["pair_id"].map(sides)]
+    sizes = rows.groupby([*by, "pair_id"], sort=False)["prompt_id"].transform("size")
+    rows = rows[sizes == rows["pair_id"].map(sides)]
     pairs = rows.groupby([*by, "pair_id"], sort=False).agg(
         segment=("segment", "first"),
         different=("segment", "nunique"),
         # `LARGEST` only if all sides have it.
-        outcome=("outcome", lambda own: min(own, key=(TIE, NOISE, LARGEST).index)),
+        outcome=("outcome", lambda outcomes: min(outcomes, key=(TIE, NOISE, LARGEST).index)),
         **{cluster: (cluster, "first")} if cluster != "pair_id" else {},
     )
     pairs = pairs.reset_index()
@@ -175,8 +175,8 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     text = table.loc[:, :"segment"].drop(columns="segment")
     text = text.assign(largest=names, pairs="", share="", prompts="")
     for unit in ("pairs", "prompts"):
-        both = table[[unit, f"of_{unit}"]].itertuples(index=False)
-        text[unit] = [f"{count:,} of {of:,}" for count, of in both]
+        counts = table[[unit, f"of_{unit}"]].itertuples(index=False)
+        text[unit] = [f"{count:,} of {of:,}" for count, of in counts]
     return text.assign(share=[with_interval(*map(float, row)) for row in ends])
 
 
@@ -188,8 +188,8 @@ def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> 
     """
     unit = "pair" if prompts["pair_id"].duplicated().any() else "prompt"
     of = int(rows["of_pairs"].iloc[0])
-    told = rows[rows["pairs"] > 0]
-    first, others = (told[told["outcome"] == name] for name in (LARGEST, SIDES))
+    with_pairs = rows[rows["pairs"] > 0]
+    first, others = (with_pairs[with_pairs["outcome"] == name] for name in (LARGEST, SIDES))
     if first.empty:
         return f"{who}: no segment clearly has the largest {what} in any {unit}; n = {of:,}."
     row = first.iloc[0]

@@ -38,11 +38,11 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
         predictions, attributions = attributor(batch)
         answers = answer_tables(model, batch, predictions)
         rows: list[PromptRows] = []
-        for prompt, answer, found in zip(batch.prompts, answers, attributions, strict=True):
-            segments = segment_score_rows(model, prompt, found, target=spec.target)
+        for prompt, answer, by_method in zip(batch.prompts, answers, attributions, strict=True):
+            segments = segment_score_rows(model, prompt, by_method, target=spec.target)
             rows.append({**answer, "segment_scores": segments})
             if spec.keep_tokens:
-                tokens = token_score_rows(model, prompt, found, target=spec.target)
+                tokens = token_score_rows(model, prompt, by_method, target=spec.target)
                 rows[-1] |= {"tokens": token_rows(model, prompt), "token_scores": tokens}
         return rows
 
@@ -108,8 +108,8 @@ def _sums(
     # earlier versions. If a score is not finite, there is no sum.
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.abs(attribution.scores) / attribution.scores.dtype.type(total)
-        for segment, own in positions.items():
+        for segment, at in positions.items():
             score, share = (
-                float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)
+                float(values[at].sum(dtype=np.float64)) for values in (attribution.scores, shares)
             )
             yield segment, score, share if total else None

@@ -95,9 +95,9 @@ def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """The scores with one segment, `thought`, in place of the sentences of each thought."""
     parts = segment_scores["segment"].map(is_part)
     numbers = ["tokens", "score", "share"]
-    whole = segment_scores.assign(segment=segment_scores["segment"].mask(parts, PART))
+    joined = segment_scores.assign(segment=segment_scores["segment"].mask(parts, PART))
     # Without min_count, a thought whose scores are missing would have a score of zero.
-    return whole.groupby([*KEY, "segment"], sort=False)[numbers].sum(min_count=1).reset_index()
+    return joined.groupby([*KEY, "segment"], sort=False)[numbers].sum(min_count=1).reset_index()
 
 
 def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +133,8 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
     rows = rows.merge(_places(prompts, decisive), on=["prompt_id", "segment"])
     deciding = prompts[decisive.factor].astype(str).str.split().explode()
-    known = pd.MultiIndex.from_arrays([prompts["prompt_id"].reindex(deciding.index), deciding])
-    rows["decides"] = pd.MultiIndex.from_frame(rows[["prompt_id", "segment"]]).isin(known)
+    deciders = pd.MultiIndex.from_arrays([prompts["prompt_id"].reindex(deciding.index), deciding])
+    rows["decides"] = pd.MultiIndex.from_frame(rows[["prompt_id", "segment"]]).isin(deciders)
     parts = [part for part in _readings(rows) if len(part)]
     if not parts:
         return pd.DataFrame(columns=[*KEY, "reading", "hit", "auc", "share", "chance"])
@@ -187,14 +187,14 @@ def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt: hit, auc, share and chance of the deciding segments."""
     sizes = rows.groupby(KEY)["size"]
     rows = rows[sizes.transform("count") == sizes.transform("size")]  # whole prompts
-    own, others = (part[[*KEY, "size"]] for part in (rows[rows["decides"]], rows[~rows["decides"]]))
-    pairs = own.merge(others, on=KEY, suffixes=("_own", "_other"))
+    deciders, others = (p[[*KEY, "size"]] for p in (rows[rows["decides"]], rows[~rows["decides"]]))
+    pairs = deciders.merge(others, on=KEY, suffixes=("_own", "_other"))
     larger = (pairs["size_own"] > pairs["size_other"]).astype(float)
     won = larger + 0.5 * (pairs["size_own"] == pairs["size_other"])
     auc = won.groupby([pairs[name] for name in KEY], sort=False).mean()
     largest = rows[rows["size"] == rows.groupby(KEY)["size"].transform("max")]
     hit, chance = (part.groupby(KEY, sort=False)["decides"].mean() for part in (largest, rows))
-    deciding, total = (part.groupby(KEY, sort=False)["size"].sum() for part in (own, rows))
+    deciding, total = (part.groupby(KEY, sort=False)["size"].sum() for part in (deciders, rows))
     share = deciding / total.where(total > 0)
     columns = {"hit": hit, "auc": auc, "share": share, "chance": chance}
     # Prompts with segments of only one kind have no pairs.

@@ -81,14 +81,14 @@ class Attributions(Answered):
         named = self.ratio or (above, below)
         above, below = above or named[0], below or named[1]
         if above is None or below is None:
-            known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
+            choices = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
             raise UserError(
-                f"the prompts do not name two segments to compare; pass two of {known}, as in "
+                f"the prompts do not name two segments to compare; pass two of {choices}, as in "
                 "ratios(above, below)"
             )
         parts = self.measured.parts("segment_scores", segments.RATIO_COLUMNS)
-        found = [segments.segment_ratios(part, (above, below)) for part in parts]
-        return pd.concat(found, ignore_index=True)
+        ratios = [segments.segment_ratios(part, (above, below)) for part in parts]
+        return pd.concat(ratios, ignore_index=True)
 
     def finds(self) -> pd.DataFrame:
         """How highly methods rank each prompt's deciding segments; empty if the data name none."""
@@ -97,8 +97,8 @@ class Attributions(Answered):
             return pd.DataFrame()
         prompts, columns = self.prompts, segments.DECISIVE_COLUMNS
         parts = self.measured.parts("segment_scores", columns)
-        found = [segments.finds(part, prompts, decisive) for part in parts]
-        return pd.concat(found, ignore_index=True)
+        trials = [segments.finds(part, prompts, decisive) for part in parts]
+        return pd.concat(trials, ignore_index=True)
 
     def token_shares(self) -> pd.DataFrame:
         """The token scores, with each token's text, segment and share of the prompt's scores.
@@ -181,7 +181,7 @@ class Attributions(Answered):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracies, any ratios, scores by segment, deciding segments, readings of answers."""
         yield self._by_model()
-        yield from (one.item for one in self.estimated[:-1])
+        yield from (estimated.item for estimated in self.estimated[:-1])
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
         item = self.estimated[-1].item

@@ -52,24 +52,24 @@ def circuits_by(
     budget = token_budget(model, batch_tokens, on_cpu=CPU_CIRCUIT_TOKENS)
     chosen: list[Chosen] = []
     if effects is not None:
-        own = ranking(effects, methods=spec.methods, split=spec.split)
-        chosen += chosen_circuits(graph, mean_scores(graph, own))
+        ranked = ranking(effects, methods=spec.methods, split=spec.split)
+        chosen += chosen_circuits(graph, mean_scores(graph, ranked))
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         if not chosen:
             raise UserError("--edges is missing: expected the folder of a finished run of edges")
-        every = [own.circuit for own in chosen]
-        whole = bool(streams.passes.pair.answers.ways)
-        empty = [torch.zeros_like(graph.edges)] * whole
+        every = [pick.circuit for pick in chosen]
+        reads_whole = bool(streams.passes.pair.answers.ways)
+        empty = [torch.zeros_like(graph.edges)] * reads_whole
         metrics = circuit_metrics(model, graph, streams, [*every, *empty], budget=budget)
         key = {"model": model.name, "pair_id": streams.passes.pair.base.prompt.pair_id}
-        found: list[Row] = []
-        for own, metric in zip(chosen, metrics[: len(chosen)], strict=True):
-            kind = {"method": own.method, "choice": own.choice, "draw": own.draw}
-            size = {"share": own.share, "edges": int(own.circuit.sum())}
-            found.append({**key, **kind, **size, "metric": metric})
-        measured: Row = {"empty_metric": metrics[-1]} if whole else {}
-        return {"circuits": found, "pairs": [measured]}
+        circuit_rows: list[Row] = []
+        for pick, metric in zip(chosen, metrics[: len(chosen)], strict=True):
+            kind = {"method": pick.method, "choice": pick.choice, "draw": pick.draw}
+            size = {"share": pick.share, "edges": int(pick.circuit.sum())}
+            circuit_rows.append({**key, **kind, **size, "metric": metric})
+        measured: Row = {"empty_metric": metrics[-1]} if reads_whole else {}
+        return {"circuits": circuit_rows, "pairs": [measured]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
 

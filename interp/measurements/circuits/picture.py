@@ -103,11 +103,11 @@ def drawn_edges(edges: pd.DataFrame) -> pd.DataFrame:
 
 
 def _component(reader: str, group: int) -> str:
-    found = _NODE.fullmatch(reader)
-    if found is None:
+    parts = _NODE.fullmatch(reader)
+    if parts is None:
         return reader
-    kind = "h" if group == 1 else found["kind"]
-    return f"a{found['layer']}.{kind}{found['head']}"
+    kind = "h" if group == 1 else parts["kind"]
+    return f"a{parts['layer']}.{kind}{parts['head']}"
 
 
 def _places(
@@ -134,9 +134,9 @@ def _places(
 
 def _parsed(node: str) -> tuple[tuple[int, str], int]:
     """The layer and row of a component, and its number in that row."""
-    found = _NODE.fullmatch(node)
-    if found is not None:
-        return (int(found["layer"]), found["kind"]), int(found["head"])
+    parts = _NODE.fullmatch(node)
+    if parts is not None:
+        return (int(parts["layer"]), parts["kind"]), int(parts["head"])
     if node[0] == "m":
         return (int(node[1:]), "m"), 0
     return ((-1, "input") if node == "input" else (1_000_000, "logits")), 0
@@ -157,8 +157,8 @@ def _line(
     """An edge as a line: its path, and what the page says about it and finds it by."""
     writer, reader, effect = row["writer"], row["reader"], float(row["effect"])
     (x1, y1), (x2, y2) = places[writer], places[row["to"]]
-    found = _NODE.fullmatch(reader)
-    kind = found["site"] if found else "stream"
+    parts = _NODE.fullmatch(reader)
+    kind = parts["site"] if parts else "stream"
     # Queries, keys and values enter a component side by side.
     x2 += {"q": -9.0, "k": 0.0, "v": 9.0}.get(kind, 0.0)
     y1, y2 = y1 - 12, y2 + 12
@@ -181,7 +181,7 @@ def _segments(pair: pd.DataFrame) -> list[tuple[str, _Words, _Words]]:
     rows = pair.to_dict("records")
     columns = map(str, pair.columns)
     names = [column.removesuffix("_start") for column in columns if column.endswith("_start")]
-    found = []
+    segments = []
     for name in names:
         texts = [
             ""
@@ -190,8 +190,8 @@ def _segments(pair: pd.DataFrame) -> list[tuple[str, _Words, _Words]]:
             for row in rows
         ]
         if any(texts):
-            found.append((name.replace("_", " "), *_compared(*texts)))
-    return found
+            segments.append((name.replace("_", " "), *_compared(*texts)))
+    return segments
 
 
 def _compared(clean: str, corrupt: str) -> tuple[_Words, _Words]:

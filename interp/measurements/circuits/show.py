@@ -178,11 +178,11 @@ class CircuitAnswers(PairResult):
     @cached_property
     def _pictures(self) -> Sequence[PictureItem]:
         """One picture for each model; none if the run of `edges` was moved."""
-        found = []
+        pictures = []
         for number, model in enumerate(self.pairs["model"].unique()):
             with suppress(UserError):
-                found.append(self._picture(str(model), f"circuit-{number}"))
-        return found
+                pictures.append(self._picture(str(model), f"circuit-{number}"))
+        return pictures
 
     def _picture(self, model: str, name: str) -> PictureItem:
         """A picture of the circuits chosen by exact effects or, without these, the first method."""
@@ -225,9 +225,9 @@ def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
     pairs = pd.concat(measured.parts("pairs", filters=chosen))
     about = {(str(row["model"]), str(row["pair_id"])): row for row in pairs.to_dict("records")}
     for part in measured.parts("circuits", filters=chosen):
-        rows = part.assign(ranking=part["method"] + " " + part["choice"])
-        for pair, of, own in by_pair(rows, ["model"]):
-            values = own.pivot_table(index="ranking", columns="share", values="metric", sort=False)
+        circuits = part.assign(ranking=part["method"] + " " + part["choice"])
+        for pair, of, rows in by_pair(circuits, ["model"]):
+            values = rows.pivot_table(index="ranking", columns="share", values="metric", sort=False)
             row = about[of["model"], pair]
             note = _NOTE.format(
                 positive=row["positive_option"],
@@ -251,8 +251,8 @@ def drawn_numbers(effects: pd.DataFrame, edges: pd.DataFrame, of: Labels) -> Ite
 
 def circuit_numbers(measured: ResultTables) -> Iterator[Number]:
     """How far circuits are from the whole model: the mean over sizes of the distance in logits."""
-    whole = measured.table("pairs", ["model", "pair_id", "base_metric"])
-    rows = measured.table("circuits").merge(whole, on=["model", "pair_id"])
+    pairs = measured.table("pairs", ["model", "pair_id", "base_metric"])
+    rows = measured.table("circuits").merge(pairs, on=["model", "pair_id"])
     rows = rows.assign(distance=(rows["metric"] - rows["base_metric"]).abs())
     name = "distance from the whole model in logits"
     yield from _numbers(name, rows, ["model", "method", "choice"], "distance")
@@ -264,5 +264,5 @@ def _numbers(
     """The mean of a column in each pair, for each combination of `by`."""
     for cell, members in grouped(rows, by):
         means = members.groupby("pair_id", sort=False)[value].mean()
-        labels = {**of, **{column: str(own) for column, own in cell.items()}}
+        labels = {**of, **{column: str(label) for column, label in cell.items()}}
         yield Number(name, labels, {str(pair): float(mean) for pair, mean in means.items()})

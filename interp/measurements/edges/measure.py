@@ -49,7 +49,7 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
         """The rows of a pair, and whether it is checked for a guarantee."""
         pair_id = streams.passes.pair.base.prompt.pair_id
         effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
-            name: (own.effects(streams), graph.edges) for name, own in estimators.items()
+            name: (estimate.effects(streams), graph.edges) for name, estimate in estimators.items()
         }
         checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
         if checked or "exact" in spec.methods:
@@ -58,13 +58,13 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
             only = _sampled(graph, spec.sample, pair_id if checked else "")
             effects["exact"] = exact.effects(streams, only=only), only
         key = {"model": model.name, "pair_id": pair_id, "direction": direction}
-        found: list[Row] = []
+        entries: list[Row] = []
         for method, (values, measured) in effects.items():
             ends, numbers = measured.nonzero().tolist(), values[measured].tolist()
             for (reader, writer), effect in zip(ends, numbers, strict=True):
                 edge = {"writer": graph.writers[writer], "reader": graph.readers[reader].name}
-                found.append({**key, "method": method, **edge, "effect": effect})
-        return {"edges": found, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
+                entries.append({**key, "method": method, **edge, "effect": effect})
+        return {"edges": entries, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=spec.directions)
 
@@ -92,16 +92,16 @@ def pairs_on_graph(
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
-        found: PromptRows = {"pairs": []}
+        tables: PromptRows = {"pairs": []}
         for number, direction in enumerate(directions):
             begin_part(number, len(directions))
             base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
             answers = answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
             whole = read_whole(model, clean, corrupt)
             pair = PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
-            for table, own in measured(pair, direction).items():
-                found.setdefault(table, []).extend(own)
-        return [found, {}]  # none for the second prompt
+            for table, added in measured(pair, direction).items():
+                tables.setdefault(table, []).extend(added)
+        return [tables, {}]  # none for the second prompt
 
     def measured(pair: PatchingPair, direction: str) -> PromptRows:
         nonlocal unchecked
@@ -114,11 +114,11 @@ def pairs_on_graph(
                     streams = PairStreams.of(model, graph, pair)
                 base, source = streams.passes.metrics
                 finite = math.isfinite(base) and math.isfinite(source)
-                found = rows(streams, direction) if finite else {}
+                tables = rows(streams, direction) if finite else {}
         metrics, cells = PatchedMetrics(base, source, ()), int(graph.edges.sum())
         summary = pair_row(model, pair, metrics, direction=direction, cells=cells)
-        (more,) = found.pop("pairs", [{}])
-        return {"pairs": [summary | more], **found}
+        (more,) = tables.pop("pairs", [{}])
+        return {"pairs": [summary | more], **tables}
 
     return PairMeasurement(model, spec, budget, measure_batch, error_rows)
 
@@ -131,9 +131,9 @@ def _sampled(graph: Graph, count: int | None, name: str) -> Bool[Tensor, "reader
     sampled = torch.zeros_like(graph.edges)
     for site in get_args(ReaderSite):
         rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
-        own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
-        own.sort(key=lambda unused: chance.random())
-        for row, writer in own[:count]:
+        into = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
+        into.sort(key=lambda unused: chance.random())
+        for row, writer in into[:count]:
             sampled[row, writer] = True
     return sampled
 

@@ -79,8 +79,8 @@ def component_table(
         with np.errstate(divide="ignore", invalid="ignore"):
             for number, part in enumerate(PARTS):
                 numbers = (parts[number] / parts.sum(0), low[number], high[number])
-                for end, own in zip(("", "_low", "_high"), numbers, strict=True):
-                    table[f"{part}{end}"] = own
+                for end, column in zip(("", "_low", "_high"), numbers, strict=True):
+                    table[f"{part}{end}"] = column
         means = wide.groupby(level="pair_id", sort=False).mean()
         phrasing, option = (
             np.asarray(pd.factorize(means.index.map(of))[0]) for of in (phrasings, options)
@@ -164,18 +164,18 @@ def _parts(
     weights: Float[np.ndarray, "resample cluster"],
 ) -> Float[np.ndarray, "resample part edge"]:
     """The parts of the variance when each cluster is drawn as often as its weight says."""
-    both, same_phrasing, same_side, every = (
+    same_both, same_phrasing, same_side, every = (
         _products(values, group, design.cluster, weights)
         for group in (design.both, design.phrasing, design.side, design.options)
     )
-    m11, m01 = _mean(both), _mean(same_side - both)
+    m11, m01 = _mean(same_both), _mean(same_side - same_both)
     squares = weights @ _sums(values**2, design.cluster, weights.shape[1])
     observed = weights @ np.bincount(design.cluster, minlength=weights.shape[1])
     instance = squares / observed[:, None] - m11
     if design.side.max() <= design.options.max():  # prompts of one side were run
         return np.stack([m11 - m01, 0 * m01, 0 * m01, instance], axis=1)
-    m10 = _mean(same_phrasing - both)
-    m00 = _mean(every - same_phrasing - same_side + both)
+    m10 = _mean(same_phrasing - same_both)
+    m00 = _mean(every - same_phrasing - same_side + same_both)
     return np.stack([m10 - m00, m01 - m00, m11 - m10 - m01 + m00, instance], axis=1)
 
 
@@ -190,12 +190,12 @@ def _products(
     A cluster drawn twice counts as one cluster, so no observation is multiplied by itself.
     """
     columns = np.column_stack([values, np.ones(len(values))])
-    found = np.zeros((len(weights), columns.shape[1]))
+    products = np.zeros((len(weights), columns.shape[1]))
     for number in np.unique(group):
-        own = group == number
-        sums = _sums(columns[own], cluster[own], weights.shape[1])
-        found += (weights @ sums) ** 2 - weights**2 @ sums**2
-    return found
+        members = group == number
+        sums = _sums(columns[members], cluster[members], weights.shape[1])
+        products += (weights @ sums) ** 2 - weights**2 @ sums**2
+    return products
 
 
 def _mean(
@@ -209,9 +209,9 @@ def _mean(
 def _sums(
     values: Float[np.ndarray, "observation edge"], cluster: Labels, clusters: int
 ) -> Float[np.ndarray, "cluster edge"]:
-    found = np.zeros((clusters, values.shape[1]))
-    np.add.at(found, cluster, values)
-    return found
+    sums = np.zeros((clusters, values.shape[1]))
+    np.add.at(sums, cluster, values)
+    return sums
 
 
 def _largest_p(
@@ -224,8 +224,8 @@ def _largest_p(
     """
     strata = [np.flatnonzero(options == number) for number in np.unique(options)]
     centered = values.copy()
-    for own in strata:
-        centered[own] -= centered[own].mean(0)
+    for stratum in strata:
+        centered[stratum] -= centered[stratum].mean(0)
     squares = (centered**2).sum(0)
     varies = squares > 0
     members = np.eye(int(phrasing.max()) + 1)[phrasing]
@@ -240,8 +240,8 @@ def _largest_p(
     as_large = np.ones(len(observed))
     chance = np.random.default_rng(0)
     for _ in range(PERMUTATIONS):
-        for own in strata:
-            order[own] = chance.permutation(own)
+        for stratum in strata:
+            order[stratum] = chance.permutation(stratum)
         as_large += between(order).max(initial=0.0) >= observed * (1 - 1e-9)
     p = np.ones(values.shape[1])
     p[varies] = as_large / (1 + PERMUTATIONS)

@@ -47,10 +47,10 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
         for method in by_method.columns.drop("exact") if "exact" in by_method else ():
             exact, estimate = by_method["exact"], by_method[method]
             correlation = spearman(exact.abs(), estimate.abs(), tested=False).rho
-            found = {"method": method, "rank_correlation": correlation, "edges": len(by_method)}
-            found |= {f"recall_{top}": _recall(exact, estimate, top) for top in _TOP}
-            found["largest_error"] = float((exact - estimate).abs().max())
-            rows.append({**key, **found})
+            row = {"method": method, "rank_correlation": correlation, "edges": len(by_method)}
+            row |= {f"recall_{top}": _recall(exact, estimate, top) for top in _TOP}
+            row["largest_error"] = float((exact - estimate).abs().max())
+            rows.append({**key, **row})
     recalls = [f"recall_{top}" for top in _TOP]
     numbers = ["rank_correlation", *recalls, "largest_error", "edges"]
     return pd.DataFrame(rows, columns=["model", "direction", "method", *numbers])

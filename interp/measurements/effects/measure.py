@@ -50,25 +50,25 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
         if server is not None:
             return server.option_logits(tokenize(model, prompts), answer_tokens)
         with model.measuring():
-            found = read_all(
+            logits = read_all(
                 model, tokenize(model, prompts), answer_tokens, budget, read=option_logits
             )
-            return list(found)
+            return list(logits)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         played = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
-        mixed = [_distinct(own) for own in played]
-        prompts = [prompt for own in mixed for prompt in own.values()]
+        mixed = [_distinct(prompt_games) for prompt_games in played]
+        prompts = [prompt for by_content in mixed for prompt in by_content.values()]
         logits = iter(read(prompts))
         rows: list[PromptRows] = []
-        for tokenized, own, texts in zip(batch.prompts, played, mixed, strict=True):
+        for tokenized, prompt_games, texts in zip(batch.prompts, played, mixed, strict=True):
             values_of = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             whole = answer_tokens(tokenized).whole
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             if methods:
                 tables["context_scores"] = []
-            for game in own:
+            for game in prompt_games:
                 answers = _compared(game.prompt, values_of[game.prompt.content])
                 values = _values(game, values_of, answers)
                 shared: Row = {**key, "donor_kind": game.donors[0].kind}
@@ -139,16 +139,16 @@ def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
     They are the prompt's contrast if it has one, and otherwise the two most probable answers.
     """
     names = prompt.answer.contrast or tuple(logits)
-    own, other, *_ = sorted(names, key=lambda name: -logits[name])
-    return own, other
+    answer, other, *_ = sorted(names, key=lambda name: -logits[name])
+    return answer, other
 
 
 def _values(
     game: games.Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]
 ) -> games.Values:
-    own, other = answers
+    one, other = answers
     mixed = [[read[prompt.content] for prompt in row] for row in game.prompts]
-    return np.array([[logits[own] - logits[other] for logits in row] for row in mixed], dtype=float)
+    return np.array([[logits[one] - logits[other] for logits in row] for row in mixed], dtype=float)
 
 
 def _effect_rows(
@@ -177,9 +177,9 @@ def _effect_rows(
         numbers |= _over_donors("leave_one_out", left_out[:, player])
         yield {**shared, "segment": name, **numbers, "note": note}
     for (one, other), together in games.interactions(values).items():
-        both = {"segment": names[one], "other_segment": names[other]}
+        pair = {"segment": names[one], "other_segment": names[other]}
         numbers = _over_donors("interaction", together)
-        yield {**shared, **both, **numbers, "note": "; ".join(few_donors)}
+        yield {**shared, **pair, **numbers, "note": "; ".join(few_donors)}
 
 
 def _over_donors(column: str, effects: games.Values) -> Row:
@@ -230,10 +230,10 @@ def scores_of(
 def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
     """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`)."""
     built = by_coalitions(methods)
-    found: list[Row] = []
+    scores: list[Row] = []
     for part in parts:
         for key, rows in grouped(part[part["donor_kind"] == "instance"], ["model", "prompt_id"]):
             ordered = rows.sort_values("coalition")
             means = np.array(ordered["values"].tolist(), dtype=np.float64).mean(1)
-            found += scores_of(built, key, list(ordered["segments"].iloc[0]), means)
-    return pd.DataFrame(found, columns=COLUMNS)
+            scores += scores_of(built, key, list(ordered["segments"].iloc[0]), means)
+    return pd.DataFrame(scores, columns=COLUMNS)

@@ -60,10 +60,10 @@ def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
             f"the effects are those of several changes ({shortened('; '.join(kinds), 120)}); "
             "expected one direction, one change and one dose"
         )
-    known = effects.dropna(subset="effect")
+    present = effects.dropna(subset="effect")
     keys = ["model", "prompt_id"]
-    directed = known[known["source"] == "direction"].groupby(keys, sort=False)["effect"].mean()
-    random = known[known["source"] == "placebo"]
+    directed = present[present["source"] == "direction"].groupby(keys, sort=False)["effect"].mean()
+    random = present[present["source"] == "placebo"]
     drawn = random.groupby([*keys, "draw"], sort=False)["effect"].mean().unstack("draw")
     if drawn.shape[1] < 2:
         raise UserError("the effects have fewer than two random directions; expected draws >= 2")
@@ -74,7 +74,7 @@ def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     return pd.concat(parts).reset_index()
 
 
-def _verdicts(own: pd.Series, drawn: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+def _verdicts(directed: pd.Series, drawn: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """The verdicts of one model; `drawn` has a row for each prompt and a column for each draw."""
     prompts = drawn.index.get_level_values("prompt_id").to_series()
     codes = pd.factorize(prompts.map(clusters))[0]
@@ -85,7 +85,7 @@ def _verdicts(own: pd.Series, drawn: pd.DataFrame, clusters: pd.Series) -> pd.Da
     for code in range(len(limits)) if len(limits) > 1 else ():
         limits[code] = np.quantile(beyond[codes != code], LEVEL, method="higher")
     threshold = limits[codes]
-    strength = own.to_numpy(float) - mean[:, 0]
+    strength = directed.to_numpy(float) - mean[:, 0]
     verdict = pd.array(strength > threshold, dtype="boolean")
     verdict[np.isnan(threshold)] = pd.NA
     error = (beyond > threshold[:, None]).mean(1)
@@ -255,8 +255,8 @@ def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     retrieved, whether the strength exceeds it; error, the share of the prompt's wrong words whose
     strength does; embedding: `retrieved` for what is read from the token's embedding alone.
     """
-    known = with_words(in_middle(readings), clusters)
-    parts = [_retrieved(rows) for _, rows in grouped(known, [*_AT, "among"])]
+    asked = with_words(in_middle(readings), clusters)
+    parts = [_retrieved(rows) for _, rows in grouped(asked, [*_AT, "among"])]
     about = ["strength", "threshold", "retrieved", "error", "embedding"]
     columns = [*_AT, "prompt_id", "cluster", "fact", *about]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
@@ -275,7 +275,7 @@ def _retrieved(rows: pd.DataFrame) -> pd.DataFrame:
     strengths, alone = (
         _strengths(rows, name, right, codes) for name in ("scores", "from_embedding")
     )
-    limits, limits_alone = (_thresholds(own, right, codes) for own in (strengths, alone))
+    limits, limits_alone = (_thresholds(values, right, codes) for values in (strengths, alone))
     beyond = strengths > limits[:, None]
     return facts.assign(
         strength=strengths[right],
@@ -311,8 +311,8 @@ def _thresholds(
 ) -> Float[np.ndarray, " prompt"]:
     """For each prompt, the quantile of wrong words' strengths in prompts of other clusters."""
     by_cluster = [
-        np.quantile(strengths[clusters != own][~right[clusters != own]], LEVEL, method="higher")
-        for own in range(clusters.max() + 1)
+        np.quantile(strengths[clusters != code][~right[clusters != code]], LEVEL, method="higher")
+        for code in range(clusters.max() + 1)
     ]
     return np.asarray(np.asarray(by_cluster)[clusters])
 
@@ -346,5 +346,5 @@ def retrieval_trials(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame
     """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong."""
     judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
     kind = judged["correct"].map({True: "right", False: "wrong"})
-    both = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]
-    return pd.concat(both, ignore_index=True)
+    trials = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]
+    return pd.concat(trials, ignore_index=True)

@@ -80,8 +80,8 @@ class Questions:
             return Question(self._own)
         asked, about = tokenized.prompt, None
         if self._facts is None:
-            found = self._answer_tokens(tokenized).of
-            words = _distinct({name: tokens[0] for name, tokens in found.items()})
+            options = self._answer_tokens(tokenized).of
+            words = _distinct({name: tokens[0] for name, tokens in options.items()})
         else:
             asked = self._facts[0].about(tokenized.prompt)
             words, about = self._facts[1][asked.factors.get(GROUP, "")], asked.id
@@ -101,9 +101,9 @@ class Questions:
         facts = find_facts(self._spec.facts)
         answers: dict[str, dict[str, int]] = {}
         for fact in facts:
-            own = answers.setdefault(fact.factors.get(GROUP, ""), {})
-            own.setdefault(fact.answer.gold, first_token(self._model, fact.answer.gold))
-        return Subjects(facts), {group: _distinct(own) for group, own in answers.items()}
+            of_group = answers.setdefault(fact.factors.get(GROUP, ""), {})
+            of_group.setdefault(fact.answer.gold, first_token(self._model, fact.answer.gold))
+        return Subjects(facts), {group: _distinct(tokens) for group, tokens in answers.items()}
 
 
 def _distinct(tokens: Mapping[str, int]) -> Words:
@@ -177,7 +177,7 @@ class _Reader:
             with vectors_at(locations, batch, places) as vectors:
                 prompt_pass = read_prompts(model, batch, answers)
             predictions = prompt_pass.predictions()
-        streams = {layer: found[:, 0].clone() for (_, layer), found in vectors.items()}
+        streams = {layer: stream[:, 0].clone() for (_, layer), stream in vectors.items()}
         tokens = list(dict.fromkeys(chain.from_iterable(q.words.tokens for q in questions)))
         scores = self._scores(batch, places, streams, tokens)
         columns = {token: column for column, token in enumerate(tokens)}
@@ -185,10 +185,10 @@ class _Reader:
         start = 0
         for index, tables in enumerate(answer_tables(model, batch, predictions)):
             (answer,) = tables["answers"]
-            own = slice(start, start + len(places[index]))
-            start = own.stop
+            span = slice(start, start + len(places[index]))
+            start = span.stop
             words = [columns[token] for token in questions[index].words.tokens]
-            chosen = {key: found[:, words, own] for key, found in scores.items()}
+            chosen = {key: values[:, words, span] for key, values in scores.items()}
             read = self._rows(batch.prompts[index], places[index], questions[index], chosen)
             rows.append({"answers": [answer], "lens_readings": [] if answer["error"] else read})
         return rows
@@ -204,16 +204,16 @@ class _Reader:
         stacked = torch.stack([streams[layer] for layer in self._layers])
         alone = streams[EMBEDDING].expand_as(stacked)
         scale = self._norm.scale(streams[self._last])
-        at = [(row, place.positions[0]) for row, own in enumerate(places) for place in own]
-        found: dict[tuple[str, bool], Scores] = {}
+        at = [(i, place.positions[0]) for i, of_prompt in enumerate(places) for place in of_prompt]
+        by_method: dict[tuple[str, bool], Scores] = {}
         for method, lens in self._lenses.items():
             rows = lens.rows(tokens, batch, at).to(stacked.dtype)
             for states, embedding in ((stacked, False), (alone, True)):
                 by = self._norm.scale(states) if method == "logit" else scale
                 terms = "lwpd,lpd->lwp" if rows.dim() == 4 else "lwd,lpd->lwp"
                 scores = torch.einsum(terms, rows, states)
-                found[method, embedding] = scores / (by[:, None] if by.dim() == 2 else by)
-        return found
+                by_method[method, embedding] = scores / (by[:, None] if by.dim() == 2 else by)
+        return by_method
 
     def _rows(
         self,
@@ -232,11 +232,11 @@ class _Reader:
             seen = _seen(prompt.prompt, place.group, question.right)
             shared = {**tokens[place.positions[0]], **asked, "group": place.group, "seen": seen}
             for method in self._spec.methods:
-                own, alone = (scores[method, which][:, :, number] for which in (False, True))
-                for layer, read, control in zip(self._layers, own, alone, strict=True):
-                    found: Row = {"scores": read.tolist(), "from_embedding": control.tolist()}
-                    found |= {"layer": layer, "method": method, **_ranked(read, right)}
-                    rows.append({**shared, **found})
+                streams, alone = (scores[method, which][:, :, number] for which in (False, True))
+                for layer, read, control in zip(self._layers, streams, alone, strict=True):
+                    reading: Row = {"scores": read.tolist(), "from_embedding": control.tolist()}
+                    reading |= {"layer": layer, "method": method, **_ranked(read, right)}
+                    rows.append({**shared, **reading})
         return rows
 
 

@@ -129,13 +129,13 @@ class LensReadings(Result):
         answers = self.table("answers", ["model", "prompt_id", "correct"])
         retrieval = retrieval_trials(self.retrieved, answers)
         each = ((READINGS, self._judged), (RETRIEVAL, retrieval))
-        return tuple(Estimated(one, trials.merge(prompts, on="prompt_id")) for one, trials in each)
+        return tuple(Estimated(table, rows.merge(prompts, on="prompt_id")) for table, rows in each)
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
         """Those of every measurement, and words left out, or that need not be retrieved."""
-        found = (*self._left_out(), *self._embedded(), *copied(self.seen()))
-        return ordered((*super().cautions, *found))
+        cautions = (*self._left_out(), *self._embedded(), *copied(self.seen()))
+        return ordered((*super().cautions, *cautions))
 
     def opening(self) -> Opening:
         """Each lens' mean accuracy over the middle layers, by group of tokens; the first curve."""
@@ -268,7 +268,7 @@ def _grid(rows: pd.DataFrame) -> "Axes":
 
     name, names = "right word first", {"accuracy": "", "embedding": ": embedding alone"}
     at = rows["group"].map(segment_label)
-    parts = [rows.assign(**{"at": at + end, name: rows[own]}) for own, end in names.items()]
+    parts = [rows.assign(**{"at": at + end, name: rows[share]}) for share, end in names.items()]
     each = pd.concat(parts).sort_index(kind="stable")
     return matrix(each, x="layer", y="at", value=name, n="readings")
 
@@ -287,9 +287,9 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         for words, scores in zip(rows["words"], rows["scores"], strict=True)
     ]
     rows = with_sides(rows.assign(first=first), prompts)
-    for pair, of, own in by_pair(rows, ["model", "method", "side"]):
+    for pair, of, readings in by_pair(rows, ["model", "method", "side"]):
         values, words = (
-            own.pivot_table(
+            readings.pivot_table(
                 index="layer",
                 columns=["position", "group", "token"],
                 values=name,
@@ -300,10 +300,10 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         )
         values = values.reindex(index=words.index, columns=words.columns)
         places = words.columns.to_frame(index=False)
-        right = own["right"].dropna().unique()
+        right = readings["right"].dropna().unique()
         note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
         layers = ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index]
-        tokens = [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()]
+        tokens = [f"{place.group} {visible(str(place.token))}" for place in places.itertuples()]
         cells, named = values.to_numpy(dtype=float).tolist(), words.fillna("").to_numpy().tolist()
         yield pair, Grid("Readings of a lens", of, layers, tokens, cells, named, note=note)
 

@@ -30,8 +30,8 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     margin: in logits; above 0 if the right word comes first, and 0, up to rounding, if it shares
     the point. why: why numbers are missing, or empty.
     """
-    known = with_words(readings, clusters)
-    parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
+    asked = with_words(readings, clusters)
+    parts = [_judged(rows) for _, rows in grouped(asked, [*PLACE, "among"])]
     columns = [*PLACE, "prompt_id", "cluster", *_FOUND]
     if not parts:
         return pd.DataFrame(columns=columns)
@@ -42,8 +42,8 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
 
 def with_words(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """The readings that have a right word among others, with the columns cluster and among."""
-    known = readings[readings["right"].notna() & (readings["words"].map(len) > 1)]
-    return known.assign(cluster=known["prompt_id"].map(clusters), among=known["words"].map(tuple))
+    asked = readings[readings["right"].notna() & (readings["words"].map(len) > 1)]
+    return asked.assign(cluster=asked["prompt_id"].map(clusters), among=asked["words"].map(tuple))
 
 
 _FOUND = (
@@ -69,13 +69,13 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
     first = shared_first(centred, raw)
-    own = centred[each, right]
+    of_right = centred[each, right]
     centred[each, right] = -np.inf
     return readings.assign(
         accuracy=first[each, right],
         embedding=shared_first(alone - others_mean(alone, codes), alone)[each, right],
         shuffled=(drawn * first).sum(1),
-        margin=own - centred.max(1),
+        margin=of_right - centred.max(1),
         why="",
     )
 
@@ -122,10 +122,10 @@ def others_mean(
     Of a word of which no score is `counted`, all count.
     """
     every = np.ones(scores.shape, dtype=bool)
-    found, number = _of_others(scores, every if counted is None else counted, clusters)
+    means, number = _of_others(scores, every if counted is None else counted, clusters)
     if (number == 0).any():
-        found = np.where(number == 0, _of_others(scores, every, clusters)[0], found)
-    return found
+        means = np.where(number == 0, _of_others(scores, every, clusters)[0], means)
+    return means
 
 
 def _of_others(
@@ -137,7 +137,7 @@ def _of_others(
     sums, numbers = np.zeros((2, clusters.max() + 1, scores.shape[1]))
     np.add.at(sums, clusters, np.where(counted, scores, 0.0))
     np.add.at(numbers, clusters, counted)
-    sums, numbers = (own.sum(0) - own for own in (sums, numbers))
+    sums, numbers = (by_cluster.sum(0) - by_cluster for by_cluster in (sums, numbers))
     return np.asarray(sums / np.maximum(numbers, 1))[clusters], np.asarray(numbers[clusters])
 
 
@@ -145,7 +145,7 @@ def word_trials(readings: pd.DataFrame) -> pd.DataFrame:
     """One row per reading and word: its part of the point (`shared_first`), and its scores."""
     scores = map(np.atleast_2d, readings["scores"])
     named = {"words": "word", "scores": "score", "from_embedding": "embedding_score"}
-    each = readings.assign(first=[shared_first(own, own)[0] for own in scores])
+    each = readings.assign(first=[shared_first(reading, reading)[0] for reading in scores])
     each = each.explode([*named, "first"]).rename(columns=named)
     return each.astype(dict.fromkeys(["first", "score", "embedding_score"], float))
 

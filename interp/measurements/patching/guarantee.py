@@ -111,10 +111,10 @@ def guarantee_items(
 def table_item(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
     """A table; on the terminal, option columns with a single value and empty notes are left out."""
     options = ("direction", "source", "sites", "level")
-    said = [column for column in options if column in table and table[column].nunique() == 1]
+    left_out = [column for column in options if column in table and table[column].nunique() == 1]
     if "note" in table and (table["note"] == "").all():
-        said.append("note")
-    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
+        left_out.append("note")
+    return TableItem(name, title, table, note, [(title, table.drop(columns=left_out))])
 
 
 _GUARANTEED = [

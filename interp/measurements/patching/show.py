@@ -155,8 +155,8 @@ class Patches(PairResult):
     def opening(self) -> Opening:
         """The pairs that each model recognizes, the largest effects, and the first heat map."""
         plain, extent = super().opening(), self.extent(self.meaning())  # a number says the rest
-        known = self.clustered(self.pairs).dropna(subset="recognized").astype({"recognized": bool})
-        shares = proportions(known, values=["recognized"], by=["model"], cluster="cluster")
+        pairs = self.clustered(self.pairs).dropna(subset="recognized").astype({"recognized": bool})
+        shares = proportions(pairs, values=["recognized"], by=["model"], cluster="cluster")
         name = "share of pairs recognized"
         first = headline(shares, name, value="share", n="n", unit="pairs")
         sites = plain.numbers["number"].unique()[: MOST_NUMBERS - 1]

@@ -169,7 +169,7 @@ def _by_cell(
 ) -> tuple[dict[_Cell, int], pd.DataFrame]:
     """The cells, numbered, and each effect with the indices of its cell and pair."""
     cells: dict[_Cell, int] = {}
-    found = [_NO_EFFECTS]
+    kept = [_NO_EFFECTS]
     for part in parts:
         by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
         means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
@@ -180,8 +180,8 @@ def _by_cell(
         numbers = [cells.setdefault(cell, len(cells)) for cell in each]
         in_part = means.groupby(CELL, sort=False, dropna=False).ngroup()
         means["cell"] = np.array(numbers, dtype=int)[in_part]
-        found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
-    return cells, pd.concat(found, ignore_index=True)
+        kept.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
+    return cells, pd.concat(kept, ignore_index=True)
 
 
 def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
@@ -191,23 +191,23 @@ def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
     """
     of_source = {source: means[means["source"] == source] for source in (COUNTERPART, CONTROL)}
     keys = [name for name in [*CELL, "pair_id"] if name != "source"]
-    both = of_source[COUNTERPART].merge(of_source[CONTROL], on=keys, suffixes=("", "_control"))
-    both = both[both["effect"] != 0]
-    effect = both["effect"] - both["effect_control"]
-    both = both.assign(effect=effect, flipped=math.nan, source="beyond control")
-    return both[list(means.columns)]
+    joined = of_source[COUNTERPART].merge(of_source[CONTROL], on=keys, suffixes=("", "_control"))
+    joined = joined[joined["effect"] != 0]
+    effect = joined["effect"] - joined["effect_control"]
+    joined = joined.assign(effect=effect, flipped=math.nan, source="beyond control")
+    return joined[list(means.columns)]
 
 
-def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
+def _ordered(cells: Sequence[_Cell]) -> list[_Cell]:
     """Cells sorted by the order in which values of `CELL` appear, each segment's roles together."""
-    roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
+    roles = list(dict.fromkeys(str(cell[-1]) for cell in cells))
     beside = {role: [role.startswith(other) for other in roles].index(True) for role in roles}
     roles.sort(key=beside.__getitem__)
-    orders = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    orders = [list(dict.fromkeys(column)) for column in zip(*cells, strict=True)]
     orders[-1:] = [roles] if roles else []
     ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
     return sorted(
-        found, key=lambda cell: [rank[value] for rank, value in zip(ranks, cell, strict=True)]
+        cells, key=lambda cell: [rank[value] for rank, value in zip(ranks, cell, strict=True)]
     )
 
 
@@ -219,9 +219,9 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     rho_low, rho_high: rank correlation of estimate and exact effect; and note.
     """
     by, kept = CELL[:5], [*CELL[:5], "effect", "effect_exact"]
-    both = pd.concat([with_exact(part, "inner")[kept] for part in patches], ignore_index=True)
+    cells = pd.concat([with_exact(part, "inner")[kept] for part in patches], ignore_index=True)
     rows = []
-    for cell, members in grouped(both, by):
+    for cell, members in grouped(cells, by):
         errors = (members["effect"] - members["effect_exact"]).abs()
         rank = spearman(members["effect"], members["effect_exact"], tested=False)
         sizes = {"mean_error": float(errors.mean()), "largest_error": float(errors.max())}
@@ -288,7 +288,7 @@ def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     trapezoidal (Mueller et al. 2025, who patch everything outside a circuit instead).
     """
     joined = sets.join(about_pairs(pairs), on=PAIR).sort_values("cells", kind="stable")
-    areas = [{**of, **_areas(own)} for of, own in grouped(joined, [*_CURVE, "pair_id"])]
+    areas = [{**of, **_areas(curve)} for of, curve in grouped(joined, [*_CURVE, "pair_id"])]
     columns = [*_CURVE, "recognized", "cluster", "cpr", "cmd"]
     each = pd.DataFrame(areas, columns=columns).astype({"cpr": float, "cmd": float})
     groups = pd.DataFrame({"recognized": [SHARED, "all"]})
@@ -297,9 +297,9 @@ def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
         for name in groups["recognized"]
     ]
     trials = pd.concat(parts, ignore_index=True)
-    known = trials.groupby([*NODE_SETS.by])["cpr"].agg(["size", "count"])
+    counts = trials.groupby([*NODE_SETS.by])["cpr"].agg(["size", "count"])
     rows = each[_CURVE].drop_duplicates().merge(groups, how="cross")
-    rows = rows.join(known, on=[*NODE_SETS.by]).fillna({"size": 0, "count": 0})
+    rows = rows.join(counts, on=[*NODE_SETS.by]).fillna({"size": 0, "count": 0})
     rows["why"] = np.where(rows["count"] == 0, _NONE, "")
     table = estimate(NODE_SETS, pd.concat([rows, trials.dropna(subset="cpr")], ignore_index=True))
     table.insert(len(table.columns) - 1, "left_out", (rows["size"] - rows["count"]).astype(int))
@@ -314,4 +314,4 @@ def _areas(rows: pd.DataFrame) -> dict[str, object]:
     shares = np.r_[0.0, rows["cells"] / rows["of_cells"]]
     faithful = np.r_[0.0, rows["normalized"]]
     heights = {"cpr": faithful, "cmd": np.abs(1 - faithful)}
-    return {**about, **{name: np.trapezoid(own, shares) for name, own in heights.items()}}
+    return {**about, **{name: np.trapezoid(height, shares) for name, height in heights.items()}}

@@ -37,15 +37,15 @@ class Words:
 
 def option_words(prompt: TokenizedPrompt, options: tuple[str, str], read: AnswerTokenizer) -> Words:
     """The correct answer, the other option, and a third one if the prompt has more than two."""
-    own, other = options
-    found = read(prompt)
-    third = next((name for name in found.of if name not in options), None)
+    correct, other = options
+    answers = read(prompt)
+    third = next((name for name in answers.of if name not in options), None)
     tokens = {
-        name: tuple(dict.fromkeys(found.spelled(column)[0] for column in found.of[name]))
-        for name in (own, other, third)
+        name: tuple(dict.fromkeys(answers.spelled(column)[0] for column in answers.of[name]))
+        for name in (correct, other, third)
         if name is not None
     }
-    return _distinct(prompt.prompt, Words(own, other, third, tokens))
+    return _distinct(prompt.prompt, Words(correct, other, third, tokens))
 
 
 def mentioned_words(
@@ -56,11 +56,11 @@ def mentioned_words(
     A word's tokens are its first one in running text and its first one as an answer. `name` is a
     segment or role, or what follows the last segment's name in a role.
     """
-    own, counterpart = (_mention(one.prompt, name) for one in (prompt, other))
-    if own == counterpart:
+    mention, counterpart = (_mention(tokenized.prompt, name) for tokenized in (prompt, other))
+    if mention == counterpart:
         raise UserError(
-            f"both prompts of pair {prompt.prompt.pair_id!r} have {own!r} as {name}, so there are "
-            "no two words; expected a segment or role in which they differ"
+            f"both prompts of pair {prompt.prompt.pair_id!r} have {mention!r} as {name}, so there "
+            "are no two words; expected a segment or role in which they differ"
         )
     read = AnswerTokenizer(model)
 
@@ -69,24 +69,24 @@ def mentioned_words(
         answers = (way[0] for way in read.written(prompt.chat, word))
         return tuple(dict.fromkeys([*inside, *answers]))
 
-    known = {word: tokens(word) for word in (own, counterpart)}
+    by_word = {word: tokens(word) for word in (mention, counterpart)}
     for word in _donated(prompt.prompt, name):
-        if word not in known:
+        if word not in by_word:
             with suppress(UserError):
-                third = {**known, word: tokens(word)}
-                return _distinct(prompt.prompt, Words(own, counterpart, word, third))
-    return _distinct(prompt.prompt, Words(own, counterpart, None, known))
+                third = {**by_word, word: tokens(word)}
+                return _distinct(prompt.prompt, Words(mention, counterpart, word, third))
+    return _distinct(prompt.prompt, Words(mention, counterpart, None, by_word))
 
 
 def _distinct(prompt: Prompt, words: Words) -> Words:
     """The words with only those tokens with which no other word begins, such as a mere space."""
-    times = Counter(token for own in words.tokens.values() for token in own)
+    times = Counter(token for of_word in words.tokens.values() for token in of_word)
     tokens = {
-        word: tuple(token for token in own if times[token] == 1)
-        for word, own in words.tokens.items()
+        word: tuple(token for token in of_word if times[token] == 1)
+        for word, of_word in words.tokens.items()
     }
-    for word, own in tokens.items():
-        if not own:
+    for word, kept in tokens.items():
+        if not kept:
             others = ", ".join(repr(other) for other in tokens if other != word)
             raise UserError(
                 f"the word {word!r} of prompt {prompt.id} begins with the same token as one of "
@@ -97,8 +97,8 @@ def _distinct(prompt: Prompt, words: Words) -> Words:
 
 def _mention(prompt: Prompt, name: str) -> str:
     spans = {**prompt.roles, **prompt.segments}
-    for known, (start, end) in spans.items():
-        if known == name or known.endswith(f"_{name}"):
+    for label, (start, end) in spans.items():
+        if label == name or label.endswith(f"_{name}"):
             return prompt.text[start:end]
     raise UserError(
         f"prompt {prompt.id} has no segment or role {name!r}; it has {', '.join(spans)}"
@@ -107,12 +107,12 @@ def _mention(prompt: Prompt, name: str) -> str:
 
 def _donated(prompt: Prompt, name: str) -> list[str]:
     """The word in each donor from another instance."""
-    found = []
+    words = []
     for donor in prompt.donors:
         if donor.kind == "instance":
             with suppress(UserError):
-                found.append(_mention(mixed(prompt, donor), name))
-    return found
+                words.append(_mention(mixed(prompt, donor), name))
+    return words
 
 
 def rows_of_words(
@@ -123,8 +123,8 @@ def rows_of_words(
     A prompt's own Jacobian is taken at `position` of the batch's only prompt.
     """
     needed = list(dict.fromkeys(chain.from_iterable(words.tokens.values())))
-    found = lens.rows(needed, batch, [(0, position)])
-    rows = dict(zip(needed, (found[:, :, 0] if found.dim() == 4 else found).unbind(1), strict=True))
+    stack = lens.rows(needed, batch, [(0, position)])
+    rows = dict(zip(needed, (stack[:, :, 0] if stack.dim() == 4 else stack).unbind(1), strict=True))
     return {
         word: torch.stack([rows[token] for token in tokens]).mean(0)
         for word, tokens in words.tokens.items()
@@ -135,11 +135,11 @@ def word_directions(
     rows: Mapping[str, Float[Tensor, "layer width"]], own: str, other: str, change: Change
 ) -> list[Directions]:
     """The directions of a change at each layer: both words or, to add, from one to the other."""
-    found = []
+    directions = []
     for pair in zip(rows[own], rows[other], strict=True):
         units = torch.stack([row / row.norm() for row in pair]).double()
-        found.append(Directions.of(units[1:] - units[:1] if change == "add" else units))
-    return found
+        directions.append(Directions.of(units[1:] - units[:1] if change == "add" else units))
+    return directions
 
 
 def side_differences(
@@ -156,13 +156,13 @@ def side_differences(
     whose streams are averaged.
     """
     means = []
-    for own in (prompt.prompt, other.prompt):
-        donated = tokenize(model, [mixed(own, donor) for donor in donors_of(own, "instance")])
+    for side in (prompt.prompt, other.prompt):
+        donated = tokenize(model, [mixed(side, donor) for donor in donors_of(side, "instance")])
         places = [Place("", tuple(positions_of(one))) for one in donated]
         kept = [(one, place) for one, place in zip(donated, places, strict=True) if place.positions]
         if not kept:
             raise UserError(
-                f"prompt {own.id} has no donor with the tokens to be changed, so the difference "
+                f"prompt {side.id} has no donor with the tokens to be changed, so the difference "
                 "between sides is unknown; omit difference"
             )
         means.append(_mean_streams(model, kept, layers))
@@ -175,19 +175,19 @@ def _mean_streams(
 ) -> list[Float[Tensor, " width"]]:
     locations = {("resid_post", layer): locate(model, "resid_post", layer) for layer in layers}
     totals = [torch.zeros(())] * len(layers)
-    for one, place in kept:
-        batch = pad(model, [one])
-        with vectors_at(locations, batch, [[place]]) as found:
+    for prompt, place in kept:
+        batch = pad(model, [prompt])
+        with vectors_at(locations, batch, [[place]]) as vectors:
             reader_of(model).answer_logits(batch)
-        rows = [found["resid_post", layer].flatten() for layer in layers]
+        rows = [vectors["resid_post", layer].flatten() for layer in layers]
         totals = [total + row / len(kept) for total, row in zip(totals, rows, strict=True)]
     return totals
 
 
 def joined_tokens(prompt: TokenizedPrompt, *, role: str, last: bool) -> list[int]:
     """The tokens of all segments and roles that are joined by +, as far as the prompt has them."""
-    found: list[int] = []
+    tokens: list[int] = []
     for name in role.split("+"):
-        own = tokens_of(prompt, name)
-        found += own[-1:] if last else own
-    return sorted(set(found))
+        of_name = tokens_of(prompt, name)
+        tokens += of_name[-1:] if last else of_name
+    return sorted(set(tokens))

@@ -86,48 +86,48 @@ class _Steering:
         """Fit or read the rows of the words of all whole pairs that have words."""
         tokens: list[int] = []
         for pair in pairwise(prompts if self._lenses else ()):
-            own, other = (one.prompt for one in pair)
-            if own.pair_id == other.pair_id:
+            first, second = (tokenized.prompt for tokenized in pair)
+            if first.pair_id == second.pair_id:
                 with suppress(UserError):  # the pair's row says so
-                    words = [self._words(*one) for one in self._changed(*pair)]
-                    tokens += [token for own in words for t in own.tokens.values() for token in t]
+                    words = [self._words(*changed) for changed in self._changed(*pair)]
+                    tokens += [token for side in words for t in side.tokens.values() for token in t]
         for lens in self._lenses.values():
             lens.fit(tokens)
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt of the pair; none for a side that is not changed."""
         clean, corrupt = batch.prompts
-        found = {one[0].prompt.id: self._measured(*one) for one in self._changed(clean, corrupt)}
-        return [found.get(prompt.prompt.id, {}) for prompt in batch.prompts]
+        rows = {one[0].prompt.id: self._measured(*one) for one in self._changed(clean, corrupt)}
+        return [rows.get(prompt.prompt.id, {}) for prompt in batch.prompts]
 
     def _changed(
         self, clean: TokenizedPrompt, corrupt: TokenizedPrompt
     ) -> Iterator[tuple[TokenizedPrompt, TokenizedPrompt, tuple[str, str]]]:
         """The prompts of a pair that are changed, with the other one, and what is contrasted."""
         options = contrast_of(clean.prompt, corrupt.prompt)
-        for own, other in ((clean, corrupt), (corrupt, clean)):
-            if self._spec.side in (None, own.prompt.side):
-                gold = own.prompt.answer.gold
-                yield own, other, options if options[0] == gold else (options[1], options[0])
+        for prompt, other in ((clean, corrupt), (corrupt, clean)):
+            if self._spec.side in (None, prompt.prompt.side):
+                gold = prompt.prompt.answer.gold
+                yield prompt, other, options if options[0] == gold else (options[1], options[0])
 
     def _measured(
-        self, own: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
+        self, prompt: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
     ) -> PromptRows:
         model = self._model
-        answers = self._read(own).contrast(*contrast)
-        pair = PatchingPair.aligned(own, own, answers, policy="last", whole=True)
+        answers = self._read(prompt).contrast(*contrast)
+        pair = PatchingPair.aligned(prompt, prompt, answers, policy="last", whole=True)
         with model.measuring():
             if self._unchecked:  # one prompt is enough
                 check_passes(model, pair)
                 self._unchecked = False
-        words = self._words(own, other, contrast) if self._lenses else None
-        cells = list(self._cells(own, other, words))
+        words = self._words(prompt, other, contrast) if self._lenses else None
+        cells = list(self._cells(prompt, other, words))
         outcomes = intervene(self._engine, model, pair, [change for _, change in cells])
-        key: Row = {"model": model.name, "prompt_id": own.prompt.id}
+        key: Row = {"model": model.name, "prompt_id": prompt.prompt.id}
         finite = math.isfinite(outcomes.base)
         options = {"gold_option": contrast[0], "other_option": contrast[1], "whole": answers.whole}
-        found = {"metric": outcomes.base, "error": ""} if finite else {"error": NOT_FINITE}
-        summary: Row = {**key, "pair_id": own.prompt.pair_id, **options, **found}
+        outcome = {"metric": outcomes.base, "error": ""} if finite else {"error": NOT_FINITE}
+        summary: Row = {**key, "pair_id": prompt.prompt.pair_id, **options, **outcome}
         if words is not None:
             summary |= {"own_word": words.own, "other_word": words.other}
             summary["third_word"] = words.third
@@ -135,27 +135,27 @@ class _Steering:
         return {"steered": [summary], "steering_effects": rows}
 
     def _words(
-        self, own: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
+        self, prompt: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
     ) -> directions.Words:
         if self._spec.words == "options":
-            return directions.option_words(own, contrast, self._read)
-        return directions.mentioned_words(self._model, own, other, self._spec.words)
+            return directions.option_words(prompt, contrast, self._read)
+        return directions.mentioned_words(self._model, prompt, other, self._spec.words)
 
     def _cells(
-        self, own: TokenizedPrompt, other: TokenizedPrompt, words: directions.Words | None
+        self, prompt: TokenizedPrompt, other: TokenizedPrompt, words: directions.Words | None
     ) -> Iterator[_Cell]:
         """The interventions, those with the own and a third word last."""
         spec = self._spec
-        for role in spec.roles or (POOLED if own.pooled else LAST,):
-            positions = directions.joined_tokens(own, role=role, last=spec.tokens == "last")
+        for role in spec.roles or (POOLED if prompt.pooled else LAST,):
+            positions = directions.joined_tokens(prompt, role=role, last=spec.tokens == "last")
             if not positions:
                 continue
             shared: Row = {"role": role, "tokens": len(positions)}
             for kind in spec.directions:
-                for source, along in self._directions(kind, (own, other), role, words):
+                for source, along in self._directions(kind, (prompt, other), role, words):
                     row = {**shared, "direction": kind, "source": source}
                     drawn = range(spec.draws if source == "direction" else 0)
-                    seeds = tuple(_seed(own.prompt, draw) for draw in drawn)
+                    seeds = tuple(_seed(prompt.prompt, draw) for draw in drawn)
                     yield from self._of(row, along, tuple(positions), seeds)
 
     def _directions(
@@ -172,15 +172,16 @@ class _Steering:
             differences = directions.side_differences(self._model, *pair, tokens, self._layers)
             if not all(map(torch.any, differences)):
                 return  # tokens before the first that differs are the same on both sides
-            found = [Directions.of(difference[None]) for difference in differences]
-            yield "direction", dict.fromkeys(spec.changes, found)
+            by_layer = [Directions.of(difference[None]) for difference in differences]
+            yield "direction", dict.fromkeys(spec.changes, by_layer)
             return
         batch, position = pad(self._model, pair[:1]), tokens(pair[0])[-1]
         rows = directions.rows_of_words(self._lenses[kind], batch, position, words)
         seconds = {"direction": words.other} | ({"third": words.third} if words.third else {})
         for source, other in seconds.items():
             along = {
-                own: directions.word_directions(rows, words.own, other, own) for own in spec.changes
+                change: directions.word_directions(rows, words.own, other, change)
+                for change in spec.changes
             }
             yield source, along
 
@@ -191,17 +192,17 @@ class _Steering:
         positions: tuple[int, ...],
         seeds: tuple[int, ...],
     ) -> Iterator[_Cell]:
-        for change, found in along.items():
-            by_layer = dict(zip(self._layers, found, strict=True))
+        for change, in_order in along.items():
+            by_layer = dict(zip(self._layers, in_order, strict=True))
             places = (
                 {None: by_layer}
                 if self._spec.band
-                else {layer: {layer: own} for layer, own in by_layer.items()}
+                else {layer: {layer: at_layer} for layer, at_layer in by_layer.items()}
             )
             for dose in self._spec.doses:
-                for layer, own in places.items():
+                for layer, of_layers in places.items():
                     columns = {**row, "change": change, "dose": dose, "layer": layer}
-                    yield columns, Intervention(change, own, positions, dose, seeds)
+                    yield columns, Intervention(change, of_layers, positions, dose, seeds)
 
 
 def _seed(prompt: Prompt, draw: int) -> int:

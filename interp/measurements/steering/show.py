@@ -40,8 +40,8 @@ def steered_prompts(effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFram
     names = wide.columns.map(
         lambda name: name[1] if name[0] == "effect" else f"{name[1]}_{name[0]}"
     )
-    known = [*_SOURCES, *(f"{source}_turned" for source in _SOURCES)]
-    trials = wide.set_axis(names, axis=1).reindex(columns=known)
+    columns = [*_SOURCES, *(f"{source}_turned" for source in _SOURCES)]
+    trials = wide.set_axis(names, axis=1).reindex(columns=columns)
     trials["beyond"] = trials["direction"] - trials["placebo"]
     return trials.rename(columns={"direction": "effect"}).reset_index()
 
@@ -111,7 +111,7 @@ class Steered(Result):
     def browser(self) -> Browser:
         """With effects by layer and role."""
         made, title = self.estimated[0], "Effects of steering"
-        return self.browsed(lambda own: grids(made, own, title, rows="layer", columns="role"))
+        return self.browsed(lambda shown: grids(made, shown, title, rows="layer", columns="role"))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The effects, and curves over layers and doses."""

@@ -51,10 +51,10 @@ def thought_effects(
             studied = _Writer(model, spec, budget).studied(prompts)
             plain = [replace(prompt, segments={}, roles={}) for prompt in prompts]
             answers = read_direct([[prompt] for prompt in plain])
-            found = read([list(own.texts(model)) for own in studied])
+            readings = read([list(study.texts(model)) for study in studied])
             rows = [
-                _rows(model, own, logits, *at_once.values())
-                for own, logits, at_once in zip(studied, found, answers, strict=True)
+                _rows(model, study, logits, *at_once.values())
+                for study, logits, at_once in zip(studied, readings, answers, strict=True)
             ]
         for prompt, tables in zip(plain, rows, strict=True):
             whole = read_direct.reads_whole(prompt)
@@ -88,13 +88,13 @@ class _Reader:
         return self._answer_tokens(tokenize(self._model, [prompt])[0]).whole
 
     def __call__(self, texts: Sequence[Iterable[Prompt]]) -> list[dict[Key, Logits]]:
-        distinct = [{_key(text): text for text in own} for own in texts]
-        prompts = [text for own in distinct for text in own.values()]
+        distinct = [{_key(text): text for text in of_prompt} for of_prompt in texts]
+        prompts = [text for by_key in distinct for text in by_key.values()]
         tokenized, read = tokenize(self._model, prompts), option_logits
         logits = iter(
             read_all(self._model, tokenized, self._answer_tokens, self._budget, read=read)
         )
-        return [dict(zip(own, logits, strict=False)) for own in distinct]
+        return [dict(zip(by_key, logits, strict=False)) for by_key in distinct]
 
 
 class _Writer:
@@ -106,43 +106,43 @@ class _Writer:
         self._generation = Generate(**spec.model_dump(include=shared))
 
     def studied(self, prompts: Sequence[Prompt]) -> list[Studied]:
-        own = self._own(prompts)
+        thoughts = self._own(prompts)
         changed = [list(changed_prompts(prompt)) for prompt in prompts]
-        others = iter(self._drawn([one.prompt for ones in changed for one in ones]))
-        found = [
-            Studied(prompt, draws, [(one, next(others)) for one in ones], {})
-            for prompt, draws, ones in zip(prompts, own, changed, strict=True)
+        others = iter(self._drawn([variant.prompt for variants in changed for variant in variants]))
+        studied = [
+            Studied(prompt, draws, [(variant, next(others)) for variant in variants], {})
+            for prompt, draws, variants in zip(prompts, thoughts, changed, strict=True)
         ]
-        return self._continued(found)
+        return self._continued(studied)
 
     def _own(self, prompts: Sequence[Prompt]) -> list[Draws]:
         """The thoughts on prompts: the existing ones if the model has any, otherwise new ones."""
-        given = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
+        existing = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
         if self._model.thoughts:
-            for prompt, draws in zip(prompts, given, strict=True):
+            for prompt, draws in zip(prompts, existing, strict=True):
                 if len(draws) < self._spec.draws:
-                    found = counted(len(draws), "thought")
+                    thoughts = counted(len(draws), "thought")
                     raise UserError(
-                        f"{self._model.name} has {found} on prompt {prompt.id}; expected "
+                        f"{self._model.name} has {thoughts} on prompt {prompt.id}; expected "
                         f"{self._spec.draws}. Generate more thoughts, or lower --draws"
                     )
-            return [draws[: self._spec.draws] for draws in given]
+            return [draws[: self._spec.draws] for draws in existing]
         return self._drawn(prompts)
 
     def _drawn(self, prompts: Sequence[Prompt]) -> list[Draws]:
         """Thoughts on prompts, draw by draw; identical texts of a prompt get identical thoughts."""
         plain = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
         draws = [self._write(plain, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
-        return [tuple(own) for own in zip(*draws, strict=True)]
+        return [tuple(thoughts) for thoughts in zip(*draws, strict=True)]
 
     def _continued(self, studied: Sequence[Studied]) -> list[Studied]:
         """Add continuations of the first thought, resampled after each sentence but the last."""
         again: list[dict[int, Draws]] = [{} for _ in studied]
         heads = [
-            (row, read, own.first.holding(own.first.sentences[:read]))
-            for row, own in enumerate(studied)
-            if own.first is not None
-            for read in range(1, len(own.first.sentences))
+            (row, read, study.first.holding(study.first.sentences[:read]))
+            for row, study in enumerate(studied)
+            if study.first is not None
+            for read in range(1, len(study.first.sentences))
         ]
         beginnings = [
             replace(
@@ -155,19 +155,19 @@ class _Writer:
             rests = self._write(beginnings, f" again {draw}")
             for (row, read, head), rest in zip(heads, rests, strict=True):
                 again[row][read] = (*again[row].get(read, ()), _joined(head, rest))
-        return [replace(own, again=more) for own, more in zip(studied, again, strict=True)]
+        return [replace(study, again=more) for study, more in zip(studied, again, strict=True)]
 
     def _write(self, prompts: Sequence[Prompt], draw: str) -> list[Thought]:
-        found: dict[int, Thought] = {}
+        thoughts: dict[int, Thought] = {}
         tokenized = tokenize(self._model, prompts)
         room = {"batch_tokens": self._budget.tokens, "new_tokens": self._generation.max_new_tokens}
         for places, batch in batches(self._model, tokenized, **room):
             texts = generate(self._model, batch, self._generation, draw=draw)
-            for place, own, text in zip(places, batch.prompts, texts, strict=True):
+            for place, prompt, text in zip(places, batch.prompts, texts, strict=True):
                 if not text.finite:
                     raise UserError(NOT_FINITE)
-                found[place] = cut_thought(self._model, own, text.token_ids).thought
-        return [found[place] for place in range(len(prompts))]
+                thoughts[place] = cut_thought(self._model, prompt, text.token_ids).thought
+        return [thoughts[place] for place in range(len(prompts))]
 
 
 def _joined(head: Thought, rest: Thought) -> Thought:
@@ -177,8 +177,8 @@ def _joined(head: Thought, rest: Thought) -> Thought:
     return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))
 
 
-def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logits) -> PromptRows:
-    prompt = own.prompt
+def _rows(model: Model, study: Studied, logits: Mapping[Key, Logits], direct: Logits) -> PromptRows:
+    prompt = study.prompt
     key: Row = {"model": model.name, "prompt_id": prompt.id}
     gold, other = _compared(prompt, direct)
 
@@ -186,20 +186,20 @@ def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logi
         read = logits[_key(text)]
         return read[gold] - read[other]
 
-    if own.first is None:
-        error = f"none of {len(own.own)} thoughts ended; allow more tokens (--max-new-tokens)"
+    if study.first is None:
+        error = f"none of {len(study.own)} thoughts ended; allow more tokens (--max-new-tokens)"
         return {"thought_answers": [{**key, "error": error}]}
     everything = [direct, *logits.values()]
     if not np.isfinite([number for read in everything for number in read.values()]).all():
         return {"thought_answers": [{**key, "error": NOT_FINITE}]}
     at_once = {"reading": "direct", **_answered(direct, gold, other)}
     answers = [
-        {**row, **_answered(logits[_key(text)], gold, other)} for row, text in own.readings(model)
+        {**row, **_answered(logits[_key(text)], gold, other)} for row, text in study.readings(model)
     ]
     return {
         "thought_answers": [{**key, **row, "error": ""} for row in (at_once, *answers)],
-        "thought_effects": [{**key, **row} for row in _effect_rows(own, value)],
-        "sentence_effects": [{**key, **row} for row in _sentence_rows(own, value)],
+        "thought_effects": [{**key, **row} for row in _effect_rows(study, value)],
+        "sentence_effects": [{**key, **row} for row in _sentence_rows(study, value)],
     }
 
 
@@ -218,10 +218,10 @@ def _answered(logits: Logits, gold: str, other: str) -> Row:
     return {"value": logits[gold] - logits[other], "answer": answer, "correct": correct}
 
 
-def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
-    for changed, draws in own.changed:
-        ended = [(t, u) for t, u in zip(own.own, draws, strict=True) if t.ended and u.ended]
-        x, other = own.prompt, changed.prompt
+def _effect_rows(study: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
+    for changed, draws in study.changed:
+        ended = [(t, u) for t, u in zip(study.own, draws, strict=True) if t.ended and u.ended]
+        x, other = study.prompt, changed.prompt
         yield {
             "donor_kind": changed.donor.kind,
             "donor": changed.donor.name,
@@ -236,18 +236,18 @@ def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row
         }
 
 
-def _sentence_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
-    assert own.first is not None
-    whole = value(after(own.prompt, own.first))
-    count = len(own.first.sentences)
-    others = [thought for _, thought in own.drawn if thought is not own.first]
-    written = {0: others, **own.again, count: [own.first]}
+def _sentence_rows(study: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
+    assert study.first is not None
+    whole = value(after(study.prompt, study.first))
+    count = len(study.first.sentences)
+    others = [thought for _, thought in study.drawn if thought is not study.first]
+    written = {0: others, **study.again, count: [study.first]}
     means = {
         read: fmean(values)
         for read, draws in written.items()
-        if (values := [value(after(own.prompt, thought)) for thought in draws if thought.ended])
+        if (values := [value(after(study.prompt, thought)) for thought in draws if thought.ended])
     }
-    for place, sentence, (without, *replaced) in own.sentences():
+    for place, sentence, (without, *replaced) in study.sentences():
         both = place in means and place + 1 in means
         yield {
             "sentence": place + 1,

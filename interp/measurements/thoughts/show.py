@@ -73,7 +73,7 @@ class ThoughtEffects(Result):
         shown = table[tables.CELL].copy()
         for name in ("total", *tables.SHARES):
             ends = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
-            shown[name] = [with_interval(*own) for own in ends]
+            shown[name] = [with_interval(*row) for row in ends]
         narrow = [(title, shown.join(table["prompts"]))]
         note = _MEDIATION.format(cluster=self._cluster)
         yield TableItem("mediation_table", title, table, note, narrow)
@@ -98,11 +98,11 @@ class ThoughtEffects(Result):
         for name, words in _HEADLINES.items():
             parts.append((words, "accuracy", readings[readings["reading"] == name]))
         counts = {"n": "prompts", "unit": "prompts"}
-        found = [
+        headlines = [
             headline(rows, words, value=of, interval=(f"{of}_low", f"{of}_high"), **counts)
             for words, of, rows in parts
         ]
-        numbers = pd.concat(found, ignore_index=True)
+        numbers = pd.concat(headlines, ignore_index=True)
         figure = next((item for item in self.figures if item.name == "early_answers"), None)
         return replace(plain, numbers=numbers, figure=figure)
 
@@ -117,12 +117,12 @@ class ThoughtEffects(Result):
         draws = self.table("thought_effects", ["model", "draws", "draws_asked"])
         sums = draws.groupby("model", sort=False)[["draws", "draws_asked"]].sum()
         missing = 1 - sums["draws"] / sums["draws_asked"]
-        found = dict(errors_by_model(failed))
+        numbers = dict(errors_by_model(failed))
         for model, share in missing.items():
-            errors = found.get(str(model), {})
+            errors = numbers.get(str(model), {})
             assert isinstance(errors, dict)
-            found[str(model)] = {**errors, "draws_without_end": float(share)}
-        return found
+            numbers[str(model)] = {**errors, "draws_without_end": float(share)}
+        return numbers
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
@@ -152,18 +152,18 @@ class ThoughtEffects(Result):
     def _groups(self) -> pd.DataFrame:
         """Mediated shares by factor and value, of factors with up to ten values."""
         prompts = self.prompts
-        whole, parts = _of_all(self._products), []
+        of_all, parts = _of_all(self._products), []
         for factor in ("side", *factors_of(prompts)):
             if 1 < prompts[factor].nunique() <= 10:
                 # Under its own name, a factor could replace a column of the table.
                 grouped_prompts = prompts.assign(**{_GROUP: prompts[factor]})
                 table = tables.mediation_table(
-                    whole, grouped_prompts, cluster=self._cluster, by=[_GROUP]
+                    of_all, grouped_prompts, cluster=self._cluster, by=[_GROUP]
                 )
                 table.insert(1, "factor", factor)
                 parts.append(table.rename(columns={_GROUP: "value"}))
-        both = ["donor_kind", "segment"]
-        return pd.concat(parts, ignore_index=True).drop(columns=both) if parts else pd.DataFrame()
+        fixed = ["donor_kind", "segment"]
+        return pd.concat(parts, ignore_index=True).drop(columns=fixed) if parts else pd.DataFrame()
 
 
 def _of_all(rows: pd.DataFrame) -> pd.DataFrame:
@@ -199,10 +199,10 @@ def thought_panels(
     """Thoughts by sentence, early answers, and answers after replacements of the thought."""
     ids = prompts["prompt_id"]
     sentences = pairs.with_sides(measured.table("sentence_effects", prompts=ids), prompts)
-    for pair, of, own in pairs.by_pair(sentences, ["model"]):
+    for pair, of, group in pairs.by_pair(sentences, ["model"]):
         for measure in tables.EFFECTS:
             texts = []
-            for side, rows in own.sort_values("sentence").groupby("side", sort=False):
+            for side, rows in group.sort_values("sentence").groupby("side", sort=False):
                 said, values = [f"{text} " for text in rows["text"]], rows[measure].astype(float)
                 texts.append(pairs.Text(str(side), said, values.tolist()))
             labels = {**of, "measure": measure}
@@ -210,13 +210,13 @@ def thought_panels(
     answers = pairs.with_sides(measured.table("thought_answers", prompts=ids), prompts)
     answers = answers[answers["error"] == ""]
     early = answers[answers["reading"].isin(["empty", "first", "whole"])]
-    for pair, of, own in pairs.by_pair(early, ["model", "side"]):
-        yield pair, _early(own, of)
+    for pair, of, group in pairs.by_pair(early, ["model", "side"]):
+        yield pair, _early(group, of)
     readings = answers[answers["reading"].isin(tables.READINGS)]
-    for pair, of, own in pairs.by_pair(readings, ["model"]):
-        draws = ["" if pd.isna(draw) else f"{draw:.0f}" for draw in own["draw"]]
-        values = own["value"].astype(float)
-        each = zip(own["side"], own["reading"], draws, own["answer"], values, strict=True)
+    for pair, of, group in pairs.by_pair(readings, ["model"]):
+        draws = ["" if pd.isna(draw) else f"{draw:.0f}" for draw in group["draw"]]
+        values = group["value"].astype(float)
+        each = zip(group["side"], group["reading"], draws, group["answer"], values, strict=True)
         cells = list(map(list, each))
         columns = ["side", "text before the answer", "draw", "answer", "log-odds"]
         yield pair, pairs.Table("Readings", of, columns, cells, note=_READINGS)
@@ -224,11 +224,11 @@ def thought_panels(
 
 def _early(rows: pd.DataFrame, labels: dict[str, str]) -> pairs.Grid:
     values = rows.pivot_table(index="draw", columns="sentence", values="value", dropna=False)
-    said = rows.pivot_table(index="draw", columns="sentence", values="answer", aggfunc="first")
-    said = said.reindex(index=values.index, columns=values.columns).fillna("")
+    answers = rows.pivot_table(index="draw", columns="sentence", values="answer", aggfunc="first")
+    answers = answers.reindex(index=values.index, columns=values.columns).fillna("")
     draws = [f"draw {draw:.0f}" for draw in values.index]
     counts = [f"{count:.0f} sentences" for count in values.columns]
-    cells, words = values.to_numpy(dtype=float).tolist(), said.to_numpy().tolist()
+    cells, words = values.to_numpy(dtype=float).tolist(), answers.to_numpy().tolist()
     return pairs.Grid("Early answers", labels, draws, counts, cells, words, note=_EARLY)
 
 
@@ -249,5 +249,5 @@ def thought_numbers(measured: ResultTables) -> Iterator[pairs.Number]:
 
 
 def _mean(values: object) -> float:
-    found = np.asarray(values, dtype=float) if values is not None else np.array([])
-    return float(found.mean()) if found.size else float("nan")
+    numbers = np.asarray(values, dtype=float) if values is not None else np.array([])
+    return float(numbers.mean()) if numbers.size else float("nan")

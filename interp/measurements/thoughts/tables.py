@@ -106,8 +106,8 @@ def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
         answers[direct].drop(columns="draw").merge(whole, on=keys),
         answers[~direct].merge(whole, on=[*keys, "draw"]),
     ]
-    both = pd.concat(joined, ignore_index=True)
-    return both.assign(same=(both["answer"] == both["after_thought"]).astype(float))
+    compared = pd.concat(joined, ignore_index=True)
+    return compared.assign(same=(compared["answer"] == compared["after_thought"]).astype(float))
 
 
 def early_trials(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
@@ -166,10 +166,10 @@ def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
     measured = effects[(effects["error"] == "") & (effects["draws"] > 0)]
     products: list[dict[str, float]] = []
     for row in measured[list(ANSWERS)].itertuples(index=False):
-        found = mediation.effects_of_draws(*(np.asarray(values, dtype=float) for values in row))
+        of_draws = mediation.effects_of_draws(*(np.asarray(values, dtype=float) for values in row))
         products.append(
             {
-                name: mediation.product_of_means(found[name], found["total"])
+                name: mediation.product_of_means(of_draws[name], of_draws["total"])
                 for name in mediation.EFFECTS
             }
         )
@@ -204,16 +204,16 @@ def mediation_table(
         total = np.sqrt(np.maximum([squares.mean, squares.low, squares.high], 0.0))
         # The other side of a pair is in the same cluster.
         by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
-        own, other = (
+        share_own, share_other = (
             mediation.cluster_ratio(
                 members, above=above, below="total", cluster=name, weight="weight"
             )
             for above, name in (("through", cluster), ("through_other", by_donor))
         )
-        shares = np.array([[one.mean, one.low, one.high] for one in (own, other)])
+        shares = np.array([[one.mean, one.low, one.high] for one in (share_own, share_other)])
         # The mean of the ends is wide enough for any dependence between the two.
         numbers = np.concatenate([total, shares.mean(0), *shares])
         counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}
         row = {**cell, **dict(zip(ends, numbers, strict=True)), **counts}
-        rows.append({**row, "note": own.note or other.note})
+        rows.append({**row, "note": share_own.note or share_other.note})
     return pd.DataFrame(rows, columns=[*CELL, *by, *ends, "prompts", "clusters", "note"])
