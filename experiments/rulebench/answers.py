@@ -135,7 +135,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
-    """None if the text ends with its first one, so that those between lead to it."""
+    """All numbers; none if the text ends with its first one, since those between lead to it."""
     numbers = numbers_in(with_minus(text))
     return numbers if len({written(one) for one in (*numbers[:1], *numbers[-1:])}) > 1 else ()
 

@@ -60,7 +60,7 @@ class _Rule(_Schema):
     FOL: Annotated[str, StringConstraints(strip_whitespace=True)] | None = None
 
 
-class _Found(NamedTuple):
+class _Content(NamedTuple):
     """What a folder has, whose kind of question is not yet known."""
 
     file: str
@@ -160,7 +160,7 @@ def _beside(folder: Path, ending: str) -> Path | None:
     return other if (other / DATA).is_file() else None
 
 
-def _recognized(folder: Path, content: _Found) -> kinds.QuestionKind:
+def _recognized(folder: Path, content: _Content) -> kinds.QuestionKind:
     name = folder.absolute().name.lower().removesuffix(COUNTERFACTUAL)
     possible = [kind for kind in kinds.READ if name in (kind.name, *kind.also)]
     if not possible and content.items:
@@ -174,7 +174,7 @@ def _recognized(folder: Path, content: _Found) -> kinds.QuestionKind:
     )
 
 
-def _answers(kind: kinds.QuestionKind, content: _Found) -> bool:
+def _answers(kind: kinds.QuestionKind, content: _Content) -> bool:
     with suppress(UserError):
         return all(item.gold(kind) for item in content.items.values())
     return False
@@ -189,7 +189,7 @@ def listed(problems: Sequence[str], *, between: str = "\n  ") -> str:
     return between.join(lines + ([f"and {more:,} more"] if more > 0 else []))
 
 
-def _read(folder: Path, part: Part) -> _Found:
+def _read(folder: Path, part: Part) -> _Content:
     problems: list[str] = []
     of_part = f"{part}_rule.json"  # or else the rules of the test set
     data, rules = _data(part), of_part if (folder / of_part).is_file() else RULES
@@ -203,7 +203,7 @@ def _read(folder: Path, part: Part) -> _Found:
         with_id = {**element, "id": id_} if isinstance(element, dict) else element
         if rule := _checked(_Rule, with_id, where, problems):
             by_id[id_] = kinds.Rule(id_, rule.NL, rule.FOL or None)
-    return _Found(f"{folder.name}/{data}", items, by_id, problems)
+    return _Content(f"{folder.name}/{data}", items, by_id, problems)
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:

@@ -123,7 +123,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     )
     tested = tests["p_holm"].mask(out_of_reach(tests))
     tests["verdict"] = [*map(_verdict, tested, tests["mean"])]
-    of = {name: credits.reset_index(drop=True) for name, credits in tests.groupby("baseline")}
+    of = {name: rows.reset_index(drop=True) for name, rows in tests.groupby("baseline")}
     rows = []
     compared = of[sample.better].to_dict("records")
     for ((model, reading), credits), test in zip(readings.items(), compared, strict=True):
