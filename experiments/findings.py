@@ -36,14 +36,14 @@ def opening(
 
 
 def family_table(
-    found: Iterable[tuple[Mapping[str, object], statistics.Difference]], keys: Iterable[str]
+    comparisons: Iterable[tuple[Mapping[str, object], statistics.Difference]], keys: Iterable[str]
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
     The column p_holm, next to p, is p corrected across all rows (Holm, 1979). The column verdict,
     next to excluded_above, is that of `interp.statistics.decisions.verdicts`.
     """
-    rows = [{**where, **asdict(difference)} for where, difference in found]
+    rows = [{**where, **asdict(difference)} for where, difference in comparisons]
     table = pd.DataFrame(rows, columns=[*keys, *statistics.Difference.__dataclass_fields__])
     table = statistics.holm(table, family="named").drop(columns=["family", "family_size"])
     place = list(table.columns).index("excluded_above") + 1

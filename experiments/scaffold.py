@@ -54,7 +54,7 @@ def choice_section(
 
 
 def decisive_items(
-    found: pd.DataFrame,
+    ranks: pd.DataFrame,
     cluster: str,
     *,
     units: str,
@@ -65,11 +65,11 @@ def decisive_items(
 ) -> tuple[FigureItem | TableItem, ...]:
     """Whether attributions find the decisive segments, by outcome (in the order of `outcomes`).
 
-    `found` has the columns of `finds` (`interp.measurements.attribution.segments`), outcome,
+    `ranks` has the columns of `finds` (`interp.measurements.attribution.segments`), outcome,
     `cluster` (the units), and one, `by`, for a further table, given with its name in words.
     """
     column, words = by
-    by_outcome = decisive_table(in_order(found, {"outcome": outcomes}), cluster, ["outcome"])
+    by_outcome = decisive_table(in_order(ranks, {"outcome": outcomes}), cluster, ["outcome"])
     summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
     note = f"clusters: {units}, the unit of the intervals."
     return (
@@ -82,7 +82,7 @@ def decisive_items(
         ),
         TableItem(name, "By outcome", by_outcome, note),
         TableItem(
-            f"{name}_by_{words}", f"By {words}", decisive_table(found, cluster, [column]), note
+            f"{name}_by_{words}", f"By {words}", decisive_table(ranks, cluster, [column]), note
         ),
     )
 

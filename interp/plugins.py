@@ -96,10 +96,10 @@ def named(place: str) -> Any:
     return getattr(imported, name) if name else imported
 
 
-def misfit(point: EntryPoint, found: object, expected: str) -> UserError:
+def misfit(point: EntryPoint, plugin: object, expected: str) -> UserError:
     """The error for an entry point that refers to the wrong kind of object."""
     return UserError(
-        f"{_described(point)} gives {one_line(repr(found))}; expected {expected}; fix the package"
+        f"{_described(point)} gives {one_line(repr(plugin))}; expected {expected}; fix the package"
     )
 
 

@@ -639,9 +639,9 @@ def factors_of(prompts: "pd.DataFrame") -> list[str]:
     return [name for name in others if prompts[name].dtype.kind not in "iuf"]
 
 
-def prompts_table(found: pa.Schema) -> pa.Schema:
+def prompts_table(schema: pa.Schema) -> pa.Schema:
     """The schema of a prompts table, with the descriptions of its columns added."""
-    columns = (field.with_metadata(_kind(field).metadata) for field in found)
+    columns = (field.with_metadata(_kind(field).metadata) for field in schema)
     return pa.schema(columns, metadata=PROMPTS.metadata)
 
 

@@ -115,15 +115,15 @@ introduction = LogicalForms("logical-forms-introduction", introduction_forms)
 distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 
 
-def donors(form: Form, own: int, drawn: Sequence[Interpretation], seed: int) -> Iterator[Donor]:
+def donors(form: Form, index: int, drawn: Sequence[Interpretation], seed: int) -> Iterator[Donor]:
     """Other interpretations of a question's form that share no event with its own.
 
     Their order is drawn per interpretation, so a theorem and its fallacy have donors about the same
     events.
     """
-    events = set(drawn[own].values())
-    rng = random.Random(f"donors {seed} {own}")
-    seen: set[int] = {own}
+    events = set(drawn[index].values())
+    rng = random.Random(f"donors {seed} {index}")
+    seen: set[int] = {index}
     while len(seen) < len(drawn):
         other = below(rng, len(drawn))
         if other not in seen and events.isdisjoint(drawn[other].values()):

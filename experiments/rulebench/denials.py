@@ -70,12 +70,12 @@ _LISTS = re.compile(rf"[)\]\"'.]*\s*[,;](?:\s*{_LINKS}\b)*\s*[(\[\"']*", re.IGNO
 _LIST_ENDS = re.compile(r"[)\]\"'.]*\s*(?:\Z|\n|[.,;!?/)]|(?:or|and)\b)", re.IGNORECASE)
 
 
-def is_denied(text: str, found: re.Match[str]) -> bool:
+def is_denied(text: str, match: re.Match[str]) -> bool:
     """Whether a text denies or withdraws what it says at this place; "no" is itself a denial."""
-    if found[0].lower() == "no":
+    if match[0].lower() == "no":
         return False
-    sentence = re.split(r"[.!?;]\s|\n", text[: found.start()])[-1]
-    return bool(_DENIED_BEFORE.search(sentence) or _DENIED_AFTER.match(text, found.end()))
+    sentence = re.split(r"[.!?;]\s|\n", text[: match.start()])[-1]
+    return bool(_DENIED_BEFORE.search(sentence) or _DENIED_AFTER.match(text, match.end()))
 
 
 def given(text: str, matches: Sequence[re.Match[str]]) -> list[re.Match[str]]:

@@ -80,12 +80,12 @@ def plain(text: str) -> str:
     return re.sub(r"[ \t]+", " ", re.sub(r"[*_`\[\]\"“”]", "", reply)).strip()
 
 
-def one_of(found: Sequence[str]) -> Found:
+def one_of(answers: Sequence[str]) -> Found:
     """The answer, if all answers found agree; unparsed if they differ, None if there are none."""
-    different = set(found)
+    different = set(answers)
     if len(different) > 1:
         return Unanswered.UNPARSED
-    return found[0] if found else None
+    return answers[0] if answers else None
 
 
 _NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)

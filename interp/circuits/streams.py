@@ -37,21 +37,21 @@ def writer_sites(graph: Graph) -> list[SiteKey]:
 
 
 def written_by_heads(
-    own: Layer, z: Float[Tensor, "row token width"]
+    layer: Layer, z: Float[Tensor, "row token width"]
 ) -> Float[Tensor, "head row token size"]:
     """Contribution of each head of a layer, from the outputs of all heads."""
-    assert own.heads is not None
-    projection: Any = own.heads.out
+    assert layer.heads is not None
+    projection: Any = layer.heads.out
     weight = input_by_output(projection).to(z)
-    by_head = z.view(*z.shape[:-1], own.heads.count, -1)
+    by_head = z.view(*z.shape[:-1], layer.heads.count, -1)
     each = torch.einsum(
-        "rthd,hds->hrts", by_head, weight.view(own.heads.count, -1, weight.shape[1])
+        "rthd,hds->hrts", by_head, weight.view(layer.heads.count, -1, weight.shape[1])
     )
-    added = own.mixer[0].module
-    if added not in (own.heads.module, projection):
+    added = layer.mixer[0].module
+    if added not in (layer.heads.module, projection):
         total = projection.forward(z)  # without hooks, one of which may call this
         each = norm_form(added, total).parts(each, total)
-    return own.mixer[0].scale * each
+    return layer.mixer[0].scale * each
 
 
 def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:

@@ -154,10 +154,10 @@ def _known(factor: float, known: Sequence[float]) -> float:
 
 
 def error_of(
-    found: Stream, expected: Stream, summands: Float[Tensor, "summand 1 token n"]
+    computed: Stream, expected: Stream, summands: Float[Tensor, "summand 1 token n"]
 ) -> float:
     """The largest error of a token's vector, relative to the sizes of its summands."""
-    difference = (found.double() - expected.double()).norm(dim=-1)
+    difference = (computed.double() - expected.double()).norm(dim=-1)
     size = summands.double().norm(dim=-1).sum(0).clamp(min=torch.finfo(torch.float64).tiny)
     return float((difference / size).max())
 

@@ -26,13 +26,13 @@ patched; and the metric then, in logits."""
 
 
 def patch_nested(
-    grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
+    grid: ExactRows, pair: PatchingPair, by_method: tuple[str, Sequence[Cell], PatchedMetrics]
 ) -> Iterator[NestedSet]:
     """Patch nested sets of cells, ranked at random and by effect.
 
-    `found` is the method that ranks the cells, the cells themselves, and their metrics under it.
+    `by_method` is the method that ranks the cells, the cells, and their metrics under it.
     """
-    method, cells, metrics = found
+    method, cells, metrics = by_method
     acting = [
         (abs(metric - metrics.base), cell)
         for cell, metric in zip(cells, metrics.cells, strict=True)

@@ -49,14 +49,14 @@ class Columns(NamedTuple):
     others: bool
     nested: bool
 
-    def of(self, found: Sequence[str]) -> list[str]:
+    def of(self, header: Sequence[str]) -> list[str]:
         """The columns to read from a file that has these, each once (or else a ValueError)."""
-        counts = Counter(found)
+        counts = Counter(header)
         read = dict.fromkeys([*self.required, *(name for name in self.optional if name in counts)])
         if missing := [name for name in read if name not in counts]:
             raise LackingColumnsError(
                 f"it lacks the columns {', '.join(missing)}; it has "
-                f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
+                f"{shortened(', '.join(header), 100) or 'none'}{_why_lacking(header, missing)}"
             )
         chosen = counts if self.others else read
         check_unique({name: counts[name] for name in chosen})

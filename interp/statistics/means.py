@@ -130,15 +130,15 @@ def signs_agree(
     return max(float(low), 0.0), min(float(high), 1.0), larger
 
 
-def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
+def reasons(estimated: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
     """Why a cell has no number or no interval, given its number of clusters; empty if it has."""
     few = np.array([too_few(int(count)) for count in clusters], dtype=object)
     cases = {
         NO_TRIALS: clusters == 0,
-        NO_DIVISOR: np.isnan(found.value),
+        NO_DIVISOR: np.isnan(estimated.value),
         "few": clusters < FEWEST,
-        NO_SPREAD: found.flat,
-        UNBOUNDED: np.isnan(found.low),
+        NO_SPREAD: estimated.flat,
+        UNBOUNDED: np.isnan(estimated.low),
     }
     return np.select([*cases.values()], [few if name == "few" else name for name in cases], "")
 

@@ -112,7 +112,7 @@ def largest_of(
 
 
 def largest_table(
-    found: pd.DataFrame, prompts: pd.DataFrame, *, by: Sequence[str], cluster: str
+    largest: pd.DataFrame, prompts: pd.DataFrame, *, by: Sequence[str], cluster: str
 ) -> pd.DataFrame:
     """For how many pairs and prompts each segment is the largest, with the other outcomes.
 
@@ -120,9 +120,9 @@ def largest_table(
     for other outcomes), outcome; pairs, share (of all counted pairs), low and high (the 95%
     interval of the share, over clusters), of_pairs; prompts, of_prompts; alone, the prompts in
     which no other segment has any effect or score; clusters and note. Each pair counts once,
-    whatever its weight. `found` is from `largest_effects` or `largest_scores`.
+    whatever its weight. `largest` is from `largest_effects` or `largest_scores`.
     """
-    rows = found.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
+    rows = largest.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
     by, names = list(by), ["segment", "outcome"]
     columns = ["pairs", "share", "low", "high", "of_pairs", "prompts", "of_prompts"]
     columns = [*by, *names, *columns, "alone", "clusters", "note"]

@@ -58,7 +58,7 @@ def reinitialized_attribution(
 
 
 def segment_score_rows(
-    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+    model: Model, prompt: TokenizedPrompt, attributions: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
     """One row per method and segment of a prompt; text outside segments counts as "template".
 
@@ -68,7 +68,7 @@ def segment_score_rows(
     for position, segment in enumerate(token_segments(prompt)):
         positions.setdefault(segment, []).append(position)
     rows: list[Row] = []
-    for method, attribution in found.items():
+    for method, attribution in attributions.items():
         shared: Row = {**_key(model, prompt, method, target), "error": NOT_FINITE}
         if math.isfinite(attribution.total):
             gap = attribution.completeness_gap
@@ -80,12 +80,12 @@ def segment_score_rows(
 
 
 def token_score_rows(
-    model: Model, prompt: TokenizedPrompt, found: Mapping[str, Attribution], *, target: str
+    model: Model, prompt: TokenizedPrompt, attributions: Mapping[str, Attribution], *, target: str
 ) -> list[Row]:
     """One row per method and token of a prompt, for methods that score tokens."""
     return [
         {**_key(model, prompt, method, target), "position": position, "score": score}
-        for method, attribution in found.items()
+        for method, attribution in attributions.items()
         if isinstance(attribution, TokenScores)
         for position, score in enumerate(attribution.scores.tolist())
     ]

@@ -159,9 +159,9 @@ DECISIVE = Table(
 )
 
 
-def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
+def decisive_table(ranks: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """The table `DECISIVE` of the rows of `finds`, with a row for each value of `by` as well."""
-    trials = found.assign(cluster=found[cluster]).drop(columns="weight", errors="ignore")
+    trials = ranks.assign(cluster=ranks[cluster]).drop(columns="weight", errors="ignore")
     return estimate(replace(DECISIVE, by=[*DECISIVE.by, *by]), trials)
 
 

@@ -187,14 +187,14 @@ LEDGER = Table(
 
 
 def ledger_table(
-    found: pd.DataFrame, factors: Mapping[str, pd.Series] = MappingProxyType({})
+    prompts: pd.DataFrame, factors: Mapping[str, pd.Series] = MappingProxyType({})
 ) -> pd.DataFrame:
     """The table `LEDGER` of all prompts, then of those with each value of some factors.
 
     The verdicts on these prompts may have erred less often than their errors say (`_true_parts`).
     Used and still wrong is an entry of wrong answers like any other.
     """
-    judged = found.dropna(subset=["correct", "entry"])
+    judged = prompts.dropna(subset=["correct", "entry"])
     answered = judged["correct"].map({True: "right", False: "wrong"})
     judged = judged.assign(answered=answered, seen=judged.get("seen"))
     parts = [judged.assign(factor=ALL, value="")]
@@ -342,9 +342,9 @@ RETRIEVAL = Table(
 )
 
 
-def retrieval_trials(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+def retrieval_trials(readings: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong."""
-    judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
+    judged = readings.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
     kind = judged["correct"].map({True: "right", False: "wrong"})
     trials = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]
     return pd.concat(trials, ignore_index=True)

@@ -132,11 +132,11 @@ def rows_of_words(
 
 
 def word_directions(
-    rows: Mapping[str, Float[Tensor, "layer width"]], own: str, other: str, change: Change
+    rows: Mapping[str, Float[Tensor, "layer width"]], word: str, other: str, change: Change
 ) -> list[Directions]:
     """The directions of a change at each layer: both words or, to add, from one to the other."""
     directions = []
-    for pair in zip(rows[own], rows[other], strict=True):
+    for pair in zip(rows[word], rows[other], strict=True):
         units = torch.stack([row / row.norm() for row in pair]).double()
         directions.append(Directions.of(units[1:] - units[:1] if change == "add" else units))
     return directions
