@@ -211,7 +211,7 @@ LIMITS = (
 """How to read the verdicts of pairwise tests."""
 
 
-def valid_section(effects: Effects | str) -> Section:
+def valid_section(fitted: Effects | str) -> Section:
     """The confirmatory contrasts (Table 2)."""
     title = "Differences between valid forms"
     text = (
@@ -222,11 +222,11 @@ def valid_section(effects: Effects | str) -> Section:
         "and the tests are about these models only. The contrasts were fixed in the code and are "
         "corrected together by Holm's method."
     )
-    if isinstance(effects, str):
-        return Section(title, f"{text} No contrast was tested: {effects}.\n\n{EXPLORATORY}")
-    model = effects.model
+    if isinstance(fitted, str):
+        return Section(title, f"{text} No contrast was tested: {fitted}.\n\n{EXPLORATORY}")
+    model = fitted.model
     note = f"the observations are {len(model.groups)} models" if model.random else model.note
-    items = effect_items(effects, name="valid")
+    items = effect_items(fitted, name="valid")
     return Section(title, f"{text} Note: {note}.\n\n{EXPLORATORY}", items)
 
 
@@ -295,26 +295,26 @@ def _random_effects(fitted: Effects | str) -> tuple[Item, ...]:
     )
 
 
-def remark(effects: Effects | str) -> str:
+def remark(fitted: Effects | str) -> str:
     """A sentence on the limits of a fit, or on why there is none; usually empty."""
-    if isinstance(effects, str):
-        return f" There is no mixed model: {effects}."
-    return f" Note: {effects.model.note}." if effects.model.note else ""
+    if isinstance(fitted, str):
+        return f" There is no mixed model: {fitted}."
+    return f" Note: {fitted.model.note}." if fitted.model.note else ""
 
 
 def effect_items(
-    effects: Effects | str, *, name: str, figure: str = "", chance: float | None = None
+    fitted: Effects | str, *, name: str, figure: str = "", chance: float | None = None
 ) -> tuple[Item, ...]:
     """Figure, with a line at `chance`, and tables of effects, if they could be estimated.
 
     `figure` is the paper's. Means that are not adjusted are those of the confirmatory contrasts.
     """
-    if isinstance(effects, str):
+    if isinstance(fitted, str):
         return ()
-    words, adjusted = RESPONSES[effects.model.formula.response], "raw_mean" in effects.means
+    words, adjusted = RESPONSES[fitted.model.formula.response], "raw_mean" in fitted.means
     title = f"Means of {words}{', adjusted for perplexity' if adjusted else ' on valid forms'}"
-    freedom = f"Student's t with {effects.model.freedom:,} degrees of freedom"
-    crossed = effects.means["factor"].nunique() > 1
+    freedom = f"Student's t with {fitted.model.freedom:,} degrees of freedom"
+    crossed = fitted.means["factor"].nunique() > 1
     averaged = "averaged over the other factor with equal weights, " if crossed else ""
     drawn = (
         f"adjusted: means {averaged}at mean perplexity, with the 95% interval by {freedom}. raw: "
@@ -328,18 +328,18 @@ def effect_items(
     raw = "Raw means have intervals clustered by interpretation." if adjusted else ""
     tests = f"difference: first minus second. Two-sided, by {freedom}. {LIMITS}"
     told = {
-        "means": (title, effects.means, raw),
-        "tests": (tested, effects.tests, tests),
-        "term_tests": (f"Tests of each fixed effect on {words}", effects.term_tests, TERM_TESTS),
+        "means": (title, fitted.means, raw),
+        "tests": (tested, fitted.tests, tests),
+        "term_tests": (f"Tests of each fixed effect on {words}", fitted.term_tests, TERM_TESTS),
     }
     if adjusted:
-        told["fit"] = (f"The mixed model of {words}", effects.fit, "")
-        told["coefficients"] = (f"Fixed effects on {words}", effects.model.coefficients(), "")
+        told["fit"] = (f"The mixed model of {words}", fitted.fit, "")
+        told["coefficients"] = (f"Fixed effects on {words}", fitted.model.coefficients(), "")
     return (
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
-            lambda: figures.estimated_means(effects.means, response=words, chance=chance),
+            lambda: figures.estimated_means(fitted.means, response=words, chance=chance),
             drawn,
         ),
         *(TableItem(f"{name}_{kind}", *table) for kind, table in told.items()),
