@@ -204,8 +204,8 @@ def values_of(
             if isinstance(value, str | int | float) and str(value) not in ("", "nan")
         }
     if not values:
-        known = sorted({key for item in items.values() for key in item.fields})
-        listed = one_line(", ".join(known), 200) or "none"
+        fields = sorted({key for item in items.values() for key in item.fields})
+        listed = one_line(", ".join(fields), 200) or "none"
         raise UserError(f"no item has a field {one_line(column)!r}; expected one of {listed}")
     if missing := len(items) - len(values):
         said.append(f"{missing:,} items have no {one_line(column)}; {otherwise}")
