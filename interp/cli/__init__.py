@@ -169,10 +169,10 @@ def _run(command: "Command", parsed: argparse.Namespace) -> None:
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """The command that the arguments (by default --help) name, and its options and command_line."""
-    parser, known = build(arguments)
+    parser, commands = build(arguments)
     parsed = parser.parse_args(arguments or ["--help"])
     parsed.command_line = shlex.join(["interp", *arguments])
-    return known[parsed.command], parsed
+    return commands[parsed.command], parsed
 
 
 def build(
@@ -185,21 +185,21 @@ def build(
     parser = Parser(prog=program())
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    known = find_commands(*arguments[:1] if configured is None else ())
-    if len(known) > 1:  # otherwise the page of one command is all that can be asked for
+    by_name = find_commands(*arguments[:1] if configured is None else ())
+    if len(by_name) > 1:  # otherwise the page of one command is all that can be asked for
         from interp.cli.help import overview
 
-        parser.page = overview(known)
-    for name, command in known.items():
+        parser.page = overview(by_name)
+    for name, command in by_name.items():
         examples = getattr(command, "EXAMPLES", ())
-        own = commands.add_parser(
+        subparser = commands.add_parser(
             name, help=command.HELP, description=command.HELP, examples=examples
         )
         if name in (arguments if configured is None else configured):
-            own.given = arguments
-            own.set_defaults(program=own.prog)
-            command.configure(own)
-    return parser, known
+            subparser.given = arguments
+            subparser.set_defaults(program=subparser.prog)
+            command.configure(subparser)
+    return parser, by_name
 
 
 def find_commands(first: str = "") -> dict[str, Command]:
@@ -209,20 +209,20 @@ def find_commands(first: str = "") -> dict[str, Command]:
     """
     if first in COMMANDS and first not in plugins(GROUP):
         return {first: _own(COMMANDS[first])}
-    own = {name: _own(place) for name, place in COMMANDS.items()}
+    ours = {name: _own(place) for name, place in COMMANDS.items()}
     measurements = {
         name: command
         for name, point in plugins(MEASUREMENTS).items()
-        if name not in own and (command := _of_measurement(point)) is not None
+        if name not in ours and (command := _of_measurement(point)) is not None
     }
-    return own | measurements | {name: _command(point) for name, point in plugins(GROUP).items()}
+    return ours | measurements | {name: _command(point) for name, point in plugins(GROUP).items()}
 
 
 def _own(place: str) -> Command:
-    found: Any = named(place)
-    if isinstance(found, type) and issubclass(found, Spec):
-        return MeasureCommand(found)
-    command: Command = found
+    target: Any = named(place)
+    if isinstance(target, type) and issubclass(target, Spec):
+        return MeasureCommand(target)
+    command: Command = target
     return command
 
 
@@ -238,12 +238,12 @@ def _of_measurement(point: EntryPoint) -> Command | None:
 def _command(point: EntryPoint) -> Command:
     """The command of another package or, if it cannot be used, a command that reports why."""
     try:
-        found: Any = loaded(point)
-        if not isinstance(found, Command):
-            raise misfit(point, found, "a module with HELP, configure(parser) and run(arguments)")
+        command: Any = loaded(point)
+        if not isinstance(command, Command):
+            raise misfit(point, command, "a module with HELP, configure(parser) and run(arguments)")
     except UserError as error:
         return _Unusable(point.name, error)
-    return found
+    return command
 
 
 class _Unusable:

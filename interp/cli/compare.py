@@ -40,15 +40,15 @@ class CompareCommand(OptionsCommand, Comparing):
     def _execute(self) -> None:
         from interp.comparing.items import is_own
 
-        own = len(self.logs) > 1 and all(map(is_own, self.logs))
-        if own and not self.model_fields_set - {"logs", "model"}:
+        all_own = len(self.logs) > 1 and all(map(is_own, self.logs))
+        if all_own and not self.model_fields_set - {"logs", "model"}:
             from interp.runs.folder import evaluating
             from interp.studies.folder import answers_run
 
             with evaluating(*self.logs):
-                found = [answers_run(folder) for folder in self.logs]
-                if len({run.record.run.seed for run, _ in found}) > 1:
-                    _print_seeds(found, self.model)
+                answered = [answers_run(folder) for folder in self.logs]
+                if len({run.record.run.seed for run, _ in answered}) > 1:
+                    _print_seeds(answered, self.model)
                     return
         from interp.comparing.differences import compared
         from interp.files import check_replaceable
@@ -68,7 +68,7 @@ class CompareCommand(OptionsCommand, Comparing):
             echo(f"page written to {write_page(Comparison(result).report(), self.out)}")
 
 
-def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]) -> None:
+def _print_seeds(answered: Sequence[tuple["RunFolder", str]], models: Sequence[str]) -> None:
     import pandas as pd
 
     from interp.comparing.items import objections
@@ -76,7 +76,7 @@ def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]
     from interp.prompts.systems import installed_system
     from interp.report.console import print_cautions, print_table
 
-    runs = [run for run, _ in found]
+    runs = [run for run, _ in answered]
     models = _common_models(runs, models)
     name = runs[0].record.run.system
     system = installed_system(name)
@@ -86,19 +86,19 @@ def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]
             f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
-        judged_pairs(one.table(answers), one.table("prompts"), model=model, cluster=cluster).assign(
-            seed=one.record.run.seed
+        judged_pairs(run.table(answers), run.table("prompts"), model=model, cluster=cluster).assign(
+            seed=run.record.run.seed
         )
-        for one, answers in found
+        for run, answers in answered
         for model in models
     ]
     pairs = pd.concat(tables, ignore_index=True)
     measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
     print_cautions(
-        f"{one.folder}, {model}: {told}"
-        for one in runs
+        f"{run.folder}, {model}: {objection}"
+        for run in runs
         for model in models
-        for told in objections(one, model)
+        for objection in objections(run, model)
     )
     table = seed_table(pairs, measures=measures, cluster=cluster)
     shown = {
@@ -120,16 +120,16 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
     """The requested models, or all models that the runs share; the runs may differ only in seed."""
     from interp.studies.folder import model_named
 
-    seeds = [one.record.run.seed for one in runs]
+    seeds = [run.record.run.seed for run in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)
         raise UserError(
             f"the runs have the seeds {got}; expected one seed, or only different seeds"
         )
-    systems = dict.fromkeys(one.record.run.system for one in runs)
+    systems = dict.fromkeys(run.record.run.system for run in runs)
     if len(systems) > 1:
         raise UserError(f"the runs have the systems {', '.join(systems)}; expected one system")
-    common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
+    common = [name for name in runs[0].models() if all(name in run.models() for run in runs)]
     if not common:
         raise UserError("no model is in all of these runs; measure the same model in each of them")
     wanted = [model_named(runs[0], name) or name for name in named]

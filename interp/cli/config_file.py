@@ -28,7 +28,7 @@ def config_file(file: Path) -> dict[str, Any]:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise UserError(f"{file} is too large; expected at most {LARGEST:,} bytes")
-        found = yaml.load(content, _Loader)
+        options = yaml.load(content, _Loader)
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
     except _AmbiguousError as error:
@@ -36,9 +36,9 @@ def config_file(file: Path) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} is not YAML: {shortened(reason)}") from error
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+    if not isinstance(options, dict) or not all(isinstance(key, str) for key in options):
         raise UserError(f"{file} contains no options, such as limit: 60")
-    return found
+    return options
 
 
 class _AmbiguousError(ValueError):

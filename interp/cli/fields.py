@@ -91,11 +91,11 @@ def add_options(
             parser.add_argument(flag(negated), dest=name, action=action, **common)
         else:
             words: dict[str, Any] = {"nargs": "+", "action": "extend"} if several else {}
-            own = flag_of(options, name)
+            flag_name = flag_of(options, name)
             metavars = [mark.metavar for mark in marks(field) if isinstance(mark, FromText)]
             default = "N" if takes(field.annotation, int) else "NAME"
             metavar = next(filter(None, metavars), default)
-            parser.add_argument(own, dest=name, metavar=metavar, **words, **common)
+            parser.add_argument(flag_name, dest=name, metavar=metavar, **words, **common)
 
 
 def flag_of(options: type[Options], name: str) -> str:
@@ -108,8 +108,8 @@ def given(
     arguments: argparse.Namespace, options: type[Options], config: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The options set in a configuration file or by flags; flags take precedence."""
-    found = {**(config or {}), **vars(arguments)}
-    return {name: found[name] for name in options.model_fields if name in found}
+    settings = {**(config or {}), **vars(arguments)}
+    return {name: settings[name] for name in options.model_fields if name in settings}
 
 
 def options_in(
@@ -135,23 +135,23 @@ def options_in(
     names = {name: name for name in (*fields, *others) if name not in without} | negated
     for name, field in fields.items():
         names |= {mark.name: name for mark in field.metadata if isinstance(mark, Flag)}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     spelling: dict[str, str] = {}
     for written, value in read.items():
         key = written.replace("-", "_")
         if key not in names:
             raise UserError(f"{file}: {unknown('option', key, names)}")
         name = names[key]
-        if name in found:
+        if name in settings:
             raise UserError(
                 f"{file} gives both {spelling[name]} and {written}, which are the same option; "
                 "omit one of them"
             )
         if key in negated and not isinstance(value, bool):
             raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")
-        found[name] = not value if key in negated else value
+        settings[name] = not value if key in negated else value
         spelling[name] = written
-    return found
+    return settings
 
 
 def _switches_off(field: FieldInfo) -> bool:
@@ -215,6 +215,6 @@ class Choice:
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
         if not isinstance(name, str):
-            known = ", ".join(plugins(self.group))
-            raise UserError(f"got no {self.key}; expected one of {known}")
+            names = ", ".join(plugins(self.group))
+            raise UserError(f"got no {self.key}; expected one of {names}")
         return name

@@ -34,16 +34,16 @@ class StatusCommand(OptionsCommand):
         from interp.runs.workers import worker_records
         from interp.studies.folder import runs_in
 
-        found = [
+        models = [
             (name, each) for name, run in runs_in(self.folder).items() for each in progress(run)
         ]
         counts = ("prompts", "done", "failed", "running")
         table = {
-            "run": [name for name, _ in found],
-            "model": [each.model for _, each in found],
-            **{count: [getattr(each, count) for _, each in found] for count in counts},
-            "rate": ["" if isnan(own.rate) else f"{own.rate:,.1f}/s" for _, own in found],
-            "left": [_time_left(each) for _, each in found],
+            "run": [name for name, _ in models],
+            "model": [each.model for _, each in models],
+            **{count: [getattr(each, count) for _, each in models] for count in counts},
+            "rate": ["" if isnan(each.rate) else f"{each.rate:,.1f}/s" for _, each in models],
+            "left": [_time_left(each) for _, each in models],
         }
         print_table(table, title="Prompts by run and model")
         for worker in worker_records(self.folder):
@@ -55,11 +55,11 @@ class StatusCommand(OptionsCommand):
                 echo(f"{where}: ended {worker.finished}, {worker.error}")
 
 
-def _time_left(found: "ModelProgress") -> str:
+def _time_left(progress: "ModelProgress") -> str:
     """Expected time of completion; empty while no worker is measuring the remaining prompts."""
-    if found.done == found.prompts:
+    if progress.done == progress.prompts:
         return "done"
-    return "" if isnan(found.seconds_left) else clock(found.seconds_left)
+    return "" if isnan(progress.seconds_left) else clock(progress.seconds_left)
 
 
 class ValidateCommand(Around, Loading, OptionsCommand):
@@ -119,8 +119,8 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
         echo(f"{file} has no faults: {counted(len(facts), 'fact')}; the first prompt:")
         echo(facts[0].text)
         return facts
-    if found := faults(file, templates=templates):
-        raise UserError("\n  ".join([f"{file} has {counted(len(found), 'fault')}:", *found]))
+    if problems := faults(file, templates=templates):
+        raise UserError("\n  ".join([f"{file} has {counted(len(problems), 'fault')}:", *problems]))
     prompts = around.around(read_pairs(file, templates=templates))
     refused = []
     for place in range(len(prompts)):
@@ -159,15 +159,15 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
     from interp.models.load import load_found
     from interp.prompts.files import SHOWN
 
-    whole = counted(len(prompts), "prompt")
+    count = counted(len(prompts), "prompt")
     refused: list[str] = []
     for chosen in models:
         model = load_found(find_model(chosen.place, loading, named=chosen.name), loading.alone())
-        if found := list(refusals(model, prompts)):
-            head = f"{model.name} will refuse {len(found):,} of {whole}, the first:"
-            refused.append("\n  ".join([head, *dict.fromkeys(found[:SHOWN])]))
+        if reasons := list(refusals(model, prompts)):
+            head = f"{model.name} will refuse {len(reasons):,} of {count}, the first:"
+            refused.append("\n  ".join([head, *dict.fromkeys(reasons[:SHOWN])]))
         else:
-            echo(f"{model.name} accepts all {whole}")
+            echo(f"{model.name} accepts all {count}")
     if refused:
         raise UserError("\n".join(refused))
 
@@ -180,16 +180,16 @@ def _check_folder(folder: Path) -> None:
 
     runs, study = runs_in(folder), study_in(folder)
     if study is not None:
-        found = study.faults()
+        lines = study.faults()
     else:
-        found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
-    if found:
-        listed = "\n  ".join([f"{folder} is incomplete:", *found])
+        lines = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
+    if lines:
+        listed = "\n  ".join([f"{folder} is incomplete:", *lines])
         again = "Rerun the command that wrote it to measure missing or changed parts"
         raise UserError(f"{listed}\n{again}")
     for each in (holder(folder), *runs.values()):
-        own = each.folder, each.record
-        if unchecked := [*unsealed(*own), *unlisted(*own)]:
+        arguments = each.folder, each.record
+        if unchecked := [*unsealed(*arguments), *unlisted(*arguments)]:
             echo(
                 f"{each.folder}: not every change of these files can be noticed, because an "
                 f"earlier version of interp wrote them without checksums: {', '.join(unchecked)}"

@@ -83,8 +83,8 @@ def found(question: str) -> list[Question]:
     stems = [
         _stems(f"{row.asks} {call} {row.words}") for row, call in zip(QUESTIONS, calls, strict=True)
     ]
-    often = Counter(stem for own in stems for stem in own)
+    often = Counter(stem for row_stems in stems for stem in row_stems)
     asked = _stems(question) - _stems(_COMMON)
-    scores = [sum(1 / often[stem] for stem in own & asked) for own in stems]
+    scores = [sum(1 / often[stem] for stem in row_stems & asked) for row_stems in stems]
     order = sorted(range(len(QUESTIONS)), key=lambda place: -scores[place])
     return [QUESTIONS[place] for place in order[:3] if scores[place] > max(scores) / 2]

@@ -141,21 +141,21 @@ class ModelsCommand(OptionsCommand):
         listed[title] = [_published_row(name) for name in PUBLISHED]
         for title, rows in listed.items():
             print_table({name: [row[name] for row in rows] for name in rows[0]}, title=title)
-        for name, own in PUBLISHED.items():
-            here = f": --model {quote(f'{own.name}={own.path}')}" if own.is_here else ""
-            sys.stdout.write(f"{name} is {own.name}{here}\n")
+        for name, model in PUBLISHED.items():
+            hint = f": --model {quote(f'{model.name}={model.path}')}" if model.is_here else ""
+            sys.stdout.write(f"{name} is {model.name}{hint}\n")
 
 
 def _published_row(name: str) -> dict[str, object]:
-    own = PUBLISHED[name]
+    model = PUBLISHED[name]
     return {
         "name": name,
-        "family": own.family,
-        "license": own.license,
-        "size": f"{own.size / 1e6:,.0f} MB",
-        "memory": "-" if own.memory is None else f"{own.memory:.1f} GiB",
-        "time": "-" if own.seconds is None else f"{own.seconds} s",
-        "on_this_disk": "yes" if own.is_here else "no",
+        "family": model.family,
+        "license": model.license,
+        "size": f"{model.size / 1e6:,.0f} MB",
+        "memory": "-" if model.memory is None else f"{model.memory:.1f} GiB",
+        "time": "-" if model.seconds is None else f"{model.seconds} s",
+        "on_this_disk": "yes" if model.is_here else "no",
     }
 
 
@@ -214,14 +214,14 @@ class HelpCommand(OptionsCommand):
         from interp.cli import build, find_commands
         from interp.cli.help import found, overview
 
-        known = find_commands()
+        commands = find_commands()
         if not self.words:
-            sys.stdout.write(overview(known))
+            sys.stdout.write(overview(commands))
         elif self.words == ("all",):
-            width = max(map(len, known)) + 2
-            for name, command in known.items():
+            width = max(map(len, commands)) + 2
+            for name, command in commands.items():
                 sys.stdout.write(f"{name:{width}}{command.HELP}\n")
-        elif self.words[0] in known and len(self.words) == 1:
+        elif self.words[0] in commands and len(self.words) == 1:
             build([self.words[0], "--help"])[0].parse_args([self.words[0], "--help"])
         else:
             rows = found(" ".join(self.words))

@@ -68,8 +68,8 @@ class DoctorCommand(PromptSource, Loading, OptionsCommand):
         empty = marks_of(model).thought("") if model.chat.thinks else None
         read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
         # Each part is printed as soon as it is available.
-        found = objections(model, few, prompts, system=self.system)
-        _show(f"Read first (answers to {counted(len(few), 'prompt')})", found)
+        findings = objections(model, few, prompts, system=self.system)
+        _show(f"Read first (answers to {counted(len(few), 'prompt')})", findings)
         _show("This machine", machine())
         _show(model.name, loaded(model))
         _show(f"Prompts of {self.system}", inputs(model, read))
@@ -137,6 +137,6 @@ class ScanCommand(Loading, OptionsCommand):
         report = scan(model, self.prompt, self.options)
         page = write_page(report, out, embed=True)
         assert report.glance is not None
-        print_cautions(own.said for own in report.glance.cautions)
+        print_cautions(caution.said for caution in report.glance.cautions)
         print_tables(report.items)
         print_sentences([*report.glance.sentences, f"written to {page}"])

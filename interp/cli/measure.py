@@ -69,7 +69,7 @@ def finish_and_print(folder: Path, spec: type[Spec]) -> None:
     from interp.results.files import finish
 
     result = finish(folder, spec)
-    print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
+    print_cautions(caution.said for caution in result.cautions if caution.kind != UNTESTED)
     print_tables(result.shown)
     tables = ", ".join(f"{name}.csv" for name in result.derived())
     echo(spec.written.format(folder=folder, tables=tables, program=program()))
@@ -133,11 +133,11 @@ class MeasureGroup:
         name = next(iter(self._parts.values())).spec.group
         parts = parser.add_subparsers(dest=name, required=True, metavar=name.upper())
         for part, command in self._parts.items():
-            own = parts.add_parser(
+            subparser = parts.add_parser(
                 part, help=command.HELP, description=command.HELP, examples=command.EXAMPLES
             )
-            command.configure(own)
-            own.set_defaults(part=command, program=own.prog)
+            command.configure(subparser)
+            subparser.set_defaults(part=command, program=subparser.prog)
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Run the chosen subcommand."""
@@ -168,10 +168,10 @@ def job_of(
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)
-    found = {kind: given(arguments, kind, config) for kind in kinds}
+    settings = {kind: given(arguments, kind, config) for kind in kinds}
     if issubclass(options, Spec):
-        found[Loading] = dict(options.with_thinking(found[Loading]))
-    made: list[Any] = [kind(**found[kind]) for kind in kinds]
+        settings[Loading] = dict(options.with_thinking(settings[Loading]))
+    made: list[Any] = [kind(**settings[kind]) for kind in kinds]
     models, source, loading, computing, execution, what = made
     # Importing torch takes seconds, so mistakes in the options have been reported before this.
     echo("loading libraries ...")

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         """The help with the examples at the end; of many options, those that come first."""
         if self.page:
             return self.page
-        count = sum(own.help != argparse.SUPPRESS for own in self._actions)
+        count = sum(action.help != argparse.SUPPRESS for action in self._actions)
         whole = self.whole or count <= MANY
         text = super().format_help() if whole else self._first_help(count)
         lines = "".join(f"\n  {program()} {example}" for example in self._examples)
@@ -51,27 +51,27 @@ class Parser(argparse.ArgumentParser):
 
     def _first_help(self, count: int) -> str:
         formatter = self._get_formatter()
-        positional = [own for own in self._actions if not own.option_strings]
+        positional = [action for action in self._actions if not action.option_strings]
         formatter.add_usage("%(prog)s [options]", positional, [])
         formatter.add_text(self.description)
         for group in self._action_groups:
-            own = [own for own in group._group_actions if own.help != argparse.SUPPRESS]
-            ahead = () if group.title in SHARED else own[:OWN]
-            shown = [one for one in own if one in ahead or FIRST & {*one.option_strings}]
+            args = [arg for arg in group._group_actions if arg.help != argparse.SUPPRESS]
+            ahead = () if group.title in SHARED else args[:OWN]
+            shown = [arg for arg in args if arg in ahead or FIRST & {*arg.option_strings}]
             formatter.start_section(group.title)
-            formatter.add_arguments([_briefly(one) for one in shown])
+            formatter.add_arguments([_briefly(arg) for arg in shown])
             formatter.end_section()
         return formatter.format_help() + f"\n{self.prog} --help-all shows all {count} options\n"
 
     # A single signature cannot override argparse's overloads.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown argument here rather than in the parent."""
-        given = sys.argv[1:] if args is None else list(args)
-        self.whole = "--help-all" in given
+        words = sys.argv[1:] if args is None else list(args)
+        self.whole = "--help-all" in words
         if self._subparsers is None:
-            for argument in given:
+            for argument in words:
                 self._check_text(argument)
-        parsed, rest = super().parse_known_args(given, namespace)
+        parsed, rest = super().parse_known_args(words, namespace)
         if rest:
             self.error(self._unknown_argument(rest[0]))
         return parsed, rest
@@ -100,7 +100,7 @@ class Parser(argparse.ArgumentParser):
         name = argument.partition("=")[0]
         if not name.startswith("-"):
             return f"unexpected argument {shortened(argument)!r}"
-        near = nearest(name, [own for action in self._actions for own in action.option_strings])
+        near = nearest(name, [flag for action in self._actions for flag in action.option_strings])
         hint = f"; did you mean {near}?" if near else ""
         return f"unknown option {shortened(name)!r}{hint}"
 

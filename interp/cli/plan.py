@@ -70,7 +70,7 @@ class PlanCommand(OptionsCommand):
         tests = family_size(system.contrasts, models)
         prompts = load_prompts(self.system, limit=self.limit or "all", seed=self.seed)
         pairs = prompts.to_frame().drop_duplicates("pair_id")
-        pairs, told = _known(self, system.known, pairs, cluster)
+        pairs, note = _known(self, system.known, pairs, cluster)
         table = plan_table(pairs, planned, cluster=cluster, tests=tests)
         clusters = counted(pairs[cluster].nunique(), "cluster")
         print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
@@ -81,8 +81,8 @@ class PlanCommand(OptionsCommand):
             "none: no difference can be detected at this size"
         )
         echo(source)
-        if told:
-            echo(told)
+        if note:
+            echo(note)
 
 
 def _known(

@@ -108,6 +108,6 @@ class ExportCommand(PromptSource, OptionsCommand):
             named = ", ".join(sorted(map(flag, given)))
             raise UserError(f"a run has its own prompts; omit {named}")
         with evaluating(run):
-            found = answered_runs(runs_in(run))
-            files = [file for each in found for file in write_logs(each, self.out)]
+            answered = answered_runs(runs_in(run))
+            files = [file for each in answered for file in write_logs(each, self.out)]
         echo(f"{counted(len(files), 'log')} written to {self.out}; inspect view opens them")

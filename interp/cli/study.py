@@ -59,7 +59,7 @@ class StudyCommand:
         finish_study(plan, runs)
         report = _write(plan.folder)
         if report.glance is not None:
-            print_cautions(own.said for own in report.glance.cautions)
+            print_cautions(caution.said for caution in report.glance.cautions)
             print_sentences(report.glance.sentences)
 
 

@@ -116,9 +116,9 @@ def server(
                 return
             path = unquote(self.path.partition("?")[0])
             given, _, name = path.removeprefix("/").partition("/")
-            known = compare_digest(given.encode(), secret.encode()) and name in files
+            allowed = compare_digest(given.encode(), secret.encode()) and name in files
             try:
-                content = read_bytes(inside(folder, *name.split("/"))) if known else None
+                content = read_bytes(inside(folder, *name.split("/"))) if allowed else None
             except (UserError, FileNotFoundError):  # it is a link, or missing
                 content = None
             if content is None:

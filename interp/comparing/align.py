@@ -48,48 +48,48 @@ def aligned(sides: Sequence[Side], said: list[str], *, by_text: bool = False) ->
     Notes on the pairing are added to `said`. A UserError says that a log has no items in common
     with those before it, or only by chance.
     """
-    found = [*sides[:1]]
+    paired = [*sides[:1]]
     for side in sides[1:]:
-        before = found[0].name if len(found) == 1 else "a log before it"
-        names = _names(every(found), before, side, said, by_text)
-        items = {own: side.items[name] for name, own in names.items()}
+        before = paired[0].name if len(paired) == 1 else "a log before it"
+        names = _names(every(paired), before, side, said, by_text)
+        items = {common: side.items[name] for name, common in names.items()}
         scores = side.scores.loc[[*names]].set_axis([*items])
-        found.append(side._replace(items=items, scores=scores))
-    return found
+        paired.append(side._replace(items=items, scores=scores))
+    return paired
 
 
 def _names(
     known: Items, before: str, side: Side, said: list[str], by_text: bool
 ) -> Mapping[str, str]:
     """The common name of each item of a log; others are not to be paired."""
-    here = side.items
-    ids = [name for name in here if name in known]
+    new = side.items
+    ids = [name for name in new if name in known]
     if by_text or not ids:
-        pairs = _pairs_by_text(known, here)
+        pairs = _pairs_by_text(known, new)
         if not pairs:
             raise UserError(
                 f"{side.name} has no item of {before}: no id and no text is in both; compare logs "
                 "of the same task, with texts or the tool's ids"
             )
         said.append(f"{side.name}: items are paired by texts that occur once in both logs, not ids")
-        return {name: pairs.get(name, f"{name} ({side.name})") for name in here}
-    kinds = {name: {*_kinds(known[name], here[name])} for name in ids}
+        return {name: pairs.get(name, f"{name} ({side.name})") for name in new}
+    kinds = {name: {*_kinds(known[name], new[name])} for name in ids}
     noted = {kind: [name for name in ids if kind in kinds[name]] for kind in _NOTES}
     differing = noted["differing"]
     if 2 * len(differing) > len(ids) - len(noted["bare"]):
         raise UserError(
             f"{len(ids):,} ids of {side.name} are also those of {before}, but {len(differing):,} "
-            f"of their texts differ, such as {_both(known, here, differing[0])}, so pairing them "
-            f"would be chance. {len(_pairs_by_text(known, here)):,} texts occur once in both: pair "
+            f"of their texts differ, such as {_both(known, new, differing[0])}, so pairing them "
+            f"would be chance. {len(_pairs_by_text(known, new)):,} texts occur once in both: pair "
             "them with --pair text, or compare logs of the same version, order and seed of the data"
         )
     said += [
         f"{side.name}: {len(names):,} {_NOTES[kind].format(before)}, such as "
-        + _both(known, here, names[0])
+        + _both(known, new, names[0])
         for kind, names in noted.items()
         if names
     ]
-    return {name: name for name in here if name not in {*differing}}
+    return {name: name for name in new if name not in {*differing}}
 
 
 def _kinds(one: Scored, other: Scored) -> Iterator[str]:
@@ -106,14 +106,14 @@ def _kinds(one: Scored, other: Scored) -> Iterator[str]:
     elif short != long:
         yield "reworded"
     # Kinds of logs write the same target in different ways.
-    kinds = [(bool(own.document), bool(own.epoch)) for own in (one, other)]
+    kinds = [(bool(item.document), bool(item.epoch)) for item in (one, other)]
     if kinds[0] == kinds[1] and one.target and other.target and one.target != other.target:
         yield "aimed"
 
 
-def _both(known: Items, here: Items, name: str) -> str:
+def _both(known: Items, new: Items, name: str) -> str:
     """The id of an item, and its texts in two logs, from where they differ."""
-    texts = (_plain(known[name]), _plain(here[name]))
+    texts = (_plain(known[name]), _plain(new[name]))
     if texts[0] == texts[1] or not all(texts):
         return one_line(name, 40)
     start = max(0, len(commonprefix(texts)) - 20)  # noqa: RUF071
@@ -127,16 +127,16 @@ def _plain(item: Scored) -> str:
 
 def _fields(item: Scored) -> set[str]:
     """The texts in an item's document or metadata, one of which may be its question."""
-    return {" ".join(own.split()) for own in item.fields.values() if isinstance(own, str)}
+    return {" ".join(field.split()) for field in item.fields.values() if isinstance(field, str)}
 
 
-def _pairs_by_text(known: Items, here: Items) -> dict[str, str]:
-    """The names of items here, each with that of the only one known that is asked the same.
+def _pairs_by_text(known: Items, new: Items) -> dict[str, str]:
+    """The names of items, each with that of the only known one that is asked the same.
 
     Texts are compared with texts, documents with documents, and a field of either, which may be
     the question, with the other's text: two equal fields could be of different questions.
     """
-    pairs = _once(here).merge(_once(known), on="text", suffixes=("", "_known"))
+    pairs = _once(new).merge(_once(known), on="text", suffixes=("", "_known"))
     kinds = pairs["kind"] + " " + pairs["kind_known"]
     asked = kinds.isin(["asked asked", "asked field", "field asked", "document document"])
     pairs = pairs.loc[asked, ["name", "name_known"]].drop_duplicates()
@@ -150,9 +150,9 @@ def _once(items: Items) -> pd.DataFrame:
     for name, item in items.items():
         rows += [("asked", _plain(item), name), ("document", item.document, name)]
         rows += [("field", text, name) for text in _fields(item)]
-    found = pd.DataFrame(rows, columns=["kind", "text", "name"], dtype=object)
-    found = found[found["text"].str.len() >= LEAST_WITHIN]
-    return found.drop_duplicates(["kind", "text"], keep=False)
+    texts = pd.DataFrame(rows, columns=["kind", "text", "name"], dtype=object)
+    texts = texts[texts["text"].str.len() >= LEAST_WITHIN]
+    return texts.drop_duplicates(["kind", "text"], keep=False)
 
 
 def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> dict[str, str]:
@@ -173,15 +173,15 @@ def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> d
     dependent = len(items) - [*sizes.values()].count(1)
     if not dependent:
         return alone
-    told = f"these are the unit; --cluster names another one (--cluster {ALONE}: none)"
+    note = f"these are the unit; --cluster names another one (--cluster {ALONE}: none)"
     if few := len(sizes) < FEWEST:
-        told = (
+        note = (
             "too few to be the unit, so the unit is the item; if they depend on each other, "
             "intervals are too narrow"
         )
     said.append(
         f"{dependent:,} of {len(items):,} items have equal texts, or share a long beginning or "
-        f"field, in {len(sizes):,} clusters: {told}"
+        f"field, in {len(sizes):,} clusters: {note}"
     )
     return alone if few else shared
 
@@ -204,8 +204,8 @@ def values_of(
             if isinstance(value, str | int | float) and str(value) not in ("", "nan")
         }
     if not values:
-        known = sorted({key for item in items.values() for key in item.fields})
-        listed = one_line(", ".join(known), 200) or "none"
+        fields = sorted({key for item in items.values() for key in item.fields})
+        listed = one_line(", ".join(fields), 200) or "none"
         raise UserError(f"no item has a field {one_line(column)!r}; expected one of {listed}")
     if missing := len(items) - len(values):
         said.append(f"{missing:,} items have no {one_line(column)}; {otherwise}")
@@ -228,19 +228,19 @@ def _links(items: Items) -> Iterator[tuple[str, str]]:
     asked: dict[str, str] = {}
     places: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for name, item in items.items():
-        texts = {key: own for key, own in item.fields.items() if isinstance(own, str)}
+        texts = {key: text for key, text in item.fields.items() if isinstance(text, str)}
         longest = max(texts.values(), key=len, default="") if item.document else ""
         asked[name] = " ".join((longest or item.text).split())
         places["", asked[name]].append(name)
-        for key, own in texts.items():
-            if len(own) >= LEAST_STEM and own != longest:
-                places[key, own].append(name)
-    for (_, own), names in places.items():
-        if own and len(names) < len(items):  # what all have distinguishes none
+        for key, text in texts.items():
+            if len(text) >= LEAST_STEM and text != longest:
+                places[key, text].append(name)
+    for (_, text), names in places.items():
+        if text and len(names) < len(items):  # what all have distinguishes none
             yield from ((names[0], other) for other in names[1:])
     start = len(commonprefix(list(asked.values())))  # noqa: RUF071
     for one, other in pairwise(sorted(asked, key=lambda name: asked[name])):
-        both = [asked[name][start:] for name in (one, other)]
-        shared_start = len(commonprefix(both))  # noqa: RUF071
-        if shared_start >= LEAST_STEM and 2 * shared_start >= min(map(len, both)):
+        rests = [asked[name][start:] for name in (one, other)]
+        shared_start = len(commonprefix(rests))  # noqa: RUF071
+        if shared_start >= LEAST_STEM and 2 * shared_start >= min(map(len, rests)):
             yield one, other

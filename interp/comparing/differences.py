@@ -119,8 +119,8 @@ class Compared:
         """A sentence about each difference over all items, which can be quoted."""
         rows = self.differences.frame
         names = {_minus(*two): [side.name for side in two] for two in combinations(self.sides, 2)}
-        whole: list[Any] = rows[rows["subset"] == ALL].to_dict("records")
-        return [_sentence(row, *names[row["model"]]) for row in whole]
+        overall: list[Any] = rows[rows["subset"] == ALL].to_dict("records")
+        return [_sentence(row, *names[row["model"]]) for row in overall]
 
 
 def _minus(a: Side, b: Side) -> str:
@@ -135,16 +135,16 @@ def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
     if value == 0:
         return f"{a} and {b} have the same mean score ({metric}) on {n}."
     ends = sorted(np.sign(value) * row[end] for end in ENDS)
-    told = with_interval(abs(value), *ends)
+    margin = with_interval(abs(value), *ends)
     lower, larger = sorted([abs(row["score_a"]), abs(row["score_b"])])
     if larger <= 1:
-        told = with_interval(100 * abs(value), *(100 * end for end in ends), decimals=1)
-        told = " points ".join(told.split(" ", 1)) if " " in told else f"{told} points"
+        margin = with_interval(100 * abs(value), *(100 * end for end in ends), decimals=1)
+        margin = " points ".join(margin.split(" ", 1)) if " " in margin else f"{margin} points"
     shown = "" if p <= SIGNIFICANT else f"; no difference is shown (p {p:.2g})"
     shown = ", too few to test" if np.isnan(p) else shown
     if lower <= 1 < larger:
         shown += f"; means of {row['score_a']:.3g} and {row['score_b']:.3g} may have other units"
-    return f"{a if value > 0 else b} scores {told} higher ({metric}) on {n}{shown}."
+    return f"{a if value > 0 else b} scores {margin} higher ({metric}) on {n}{shown}."
 
 
 def compared(logs: Sequence[Path], options: Comparing) -> Compared:
@@ -172,8 +172,8 @@ def compared_sides(sides: Sequence[Side], options: Comparing) -> Compared:
     shown = factors[factors.index.map(several) > 1].drop(columns="weight", errors="ignore")
     if not factors["cluster"].duplicated().any():
         shown = shown.drop(columns="cluster")
-    told = [*_said(sides, metrics, said)]
-    return Compared(sides, metrics, Differences(DIFFERENCES, trials), shown, told)
+    notes = [*_said(sides, metrics, said)]
+    return Compared(sides, metrics, Differences(DIFFERENCES, trials), shown, notes)
 
 
 def _trials(
@@ -182,13 +182,13 @@ def _trials(
     """One row for each two logs, metric, item that both have a score of, and subset."""
     for metric, names in metrics.items():
         for (a, one), (b, other) in combinations(zip(sides, names, strict=True), 2):
-            both = {"score_a": a.scores[one], "score_b": b.scores[other]}
-            frame = pd.concat(both, axis=1, join="inner").dropna().join(factors)
+            scores = {"score_a": a.scores[one], "score_b": b.scores[other]}
+            frame = pd.concat(scores, axis=1, join="inner").dropna().join(factors)
             frame = frame.rename_axis("pair_id").reset_index()
             if frame.empty:
                 raise UserError(f"{a.name} and {b.name} share no item with a score of {metric}")
             frame["difference"] = frame["score_a"] - frame["score_b"]
-            yes_or_no = frame[[*both]].isin([0.0, 1.0]).all(axis=None)
+            yes_or_no = frame[[*scores]].isin([0.0, 1.0]).all(axis=None)
             frame["yes_or_no"] = frame["difference"] if yes_or_no else np.nan
             frame = frame.assign(model=_minus(a, b), metric=metric)
             yield frame.assign(subset=ALL)
@@ -208,14 +208,14 @@ def _said(
             f"{a.name}, {len(b.items) - both:,} only in {b.name}"
         )
     yield from said
-    yield from (f"{side.name}: {own}" for side in sides for own in side.log.said)
+    yield from (f"{side.name}: {note}" for side in sides for note in side.log.said)
     keys = dict.fromkeys(key for side in sides for key in side.log.settings)
     facts = [(key, [side.log.settings.get(key, "") for side in sides]) for key in keys]
     for names in metrics.values():
-        used = [side.filters[own] or "none" for side, own in zip(sides, names, strict=True)]
+        used = [side.filters[name] or "none" for side, name in zip(sides, names, strict=True)]
         facts += [("metric", [*names]), ("filter", used)]
     for what, values in facts:
         if len({*values} - {""}) > 1:
-            there = [(own, side.name) for own, side in zip(values, sides, strict=True) if own]
-            each = ", ".join(f"{one_line(own, 60)} ({name})" for own, name in there)
+            noted = [(value, side.name) for value, side in zip(values, sides, strict=True) if value]
+            each = ", ".join(f"{one_line(value, 60)} ({name})" for value, name in noted)
             yield f"{what} differs: {each}"

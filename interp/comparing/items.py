@@ -53,19 +53,19 @@ def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
             f"got {len(names)} names of models for {folders} folders of interp; expected one, or "
             "one for each folder"
         )
-    given = iter(names if len(names) == folders else [*names, None][:1] * folders)
+    wanted = iter(names if len(names) == folders else [*names, None][:1] * folders)
     logs = [
-        _of_run(path, next(given), place if alone else None, pairs=all(ours))
-        if own
+        _of_run(path, next(wanted), place if alone else None, pairs=all(ours))
+        if is_ours
         else read_scores(path, options.metric)
-        for place, (path, own) in enumerate(zip(paths, ours, strict=True))
+        for place, (path, is_ours) in enumerate(zip(paths, ours, strict=True))
     ]
-    known = {row.filter for log in logs for row in log.rows}
+    filters = {row.filter for log in logs for row in log.rows}
     for name in options.filter:
-        if name not in known:
-            raise UserError(unknown("filter", name, sorted(filter(None, known))))
-    whole = [(path.resolve(), log.name) for path, log in zip(paths, logs, strict=True)]
-    if again := [path for path, name in whole if whole.count((path, name)) > 1]:
+        if name not in filters:
+            raise UserError(unknown("filter", name, sorted(filter(None, filters))))
+    located = [(path.resolve(), log.name) for path, log in zip(paths, logs, strict=True)]
+    if again := [path for path, name in located if located.count((path, name)) > 1]:
         raise UserError(f"{again[0]} is given twice; name each log once, or two of its models")
     for name in {log.name for log in logs}:
         same = [number for number, log in enumerate(logs) if log.name == name]
@@ -104,9 +104,9 @@ def _of_run(folder: Path, name: str | None, place: int | None, *, pairs: bool) -
         else:
             model = models[place or 0] if len(models) == (1 if place is None else 2) else None
         if model is None:
-            told = "" if name is None else f", and {one_line(name)} is not among them"
+            absent = "" if name is None else f", and {one_line(name)} is not among them"
             listed = shortened(", ".join(models), 200)
-            raise UserError(f"{folder} holds the models {listed}{told}; name one with --model")
+            raise UserError(f"{folder} holds the models {listed}{absent}; name one with --model")
         answers = run.table(table, ["model", "prompt_id", "answer", "correct", "error"])
         log = answers_log(
             model,
@@ -118,7 +118,7 @@ def _of_run(folder: Path, name: str | None, place: int | None, *, pairs: bool) -
         log.settings["seed"] = str(run.record.run.seed)
         log.said += objections(run, model)
         log.said += filter(None, [note_alone(run.table("prompts")["pair_id"])])
-        log.said += [f"stopped early: {shortened(own)}" for own in run.unfinished()[:1]]
+        log.said += [f"stopped early: {shortened(line)}" for line in run.unfinished()[:1]]
         return log
 
 
@@ -129,8 +129,8 @@ def objections(run: "RunFolder", model: str) -> list[str]:
     from interp.results.measured import InFolder
 
     kinds = OUTSIDE_OPTIONS, CONSTANT
-    found = cautions_about(InFolder(run))
-    return [own.text for own in found if own.model == model and own.kind in kinds]
+    raised = cautions_about(InFolder(run))
+    return [caution.text for caution in raised if caution.model == model and caution.kind in kinds]
 
 
 def answers_log(
@@ -143,22 +143,22 @@ def answers_log(
     if answers["correct"].isna().all():
         raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
     words = ["answer", "correct", "error"]
-    told = prompts.drop(columns=words, errors="ignore")
-    told = told.join(answers.set_index("prompt_id")[words], on="prompt_id")
-    told[words] = told[words].astype({"correct": float}).fillna({"answer": "", "error": ""})
-    of_pair = told.groupby("pair_id")["correct"]
-    whole = of_pair.transform("count") == of_pair.transform("size")
-    several, again = (told["pair_id"].duplicated(keep=keep) for keep in (False, "first"))
-    told[PAIRED] = of_pair.transform("min").where(whole & several & ~again)
+    judged = prompts.drop(columns=words, errors="ignore")
+    judged = judged.join(answers.set_index("prompt_id")[words], on="prompt_id")
+    judged[words] = judged[words].astype({"correct": float}).fillna({"answer": "", "error": ""})
+    of_pair = judged.groupby("pair_id")["correct"]
+    complete = of_pair.transform("count") == of_pair.transform("size")
+    several, again = (judged["pair_id"].duplicated(keep=keep) for keep in (False, "first"))
+    judged[PAIRED] = of_pair.transform("min").where(complete & several & ~again)
     log = ScoreFile(model, cluster=cluster, weight="weight")
-    for row in told.to_dict("records"):
+    for row in judged.to_dict("records"):
         fields = {str(name): row[name] for name in prompts}
         scores = {"correct": row["correct"]}
         if pairs and not math.isnan(row[PAIRED]):
             scores[PAIRED] = row[PAIRED]
-        own: dict[str, Any] = {"target": row["gold"], "answer": row["answer"]}
-        own["failed"] = row["error"] != ""
-        log.rows.append(Scored(row["prompt_id"], row["text"], scores, fields, **own))
+        outcome: dict[str, Any] = {"target": row["gold"], "answer": row["answer"]}
+        outcome["failed"] = row["error"] != ""
+        log.rows.append(Scored(row["prompt_id"], row["text"], scores, fields, **outcome))
     return log
 
 
@@ -183,9 +183,9 @@ def side_of(log: ScoreFile, filters: Sequence[str] = (), tasks: bool = False) ->
     several = means.columns.get_level_values(0).duplicated(keep=False)
     filter_of: dict[str, str] = {}
     notes: dict[str, Any] = {}
-    for (metric, own), more in zip([*means.columns], several, strict=True):
-        name = f"{metric},{own}" if more else str(metric)
-        filter_of[name], values = own, scores.loc[(of_filter == own).to_numpy(), metric]
+    for (metric, filter_), more in zip([*means.columns], several, strict=True):
+        name = f"{metric},{filter_}" if more else str(metric)
+        filter_of[name], values = filter_, scores.loc[(of_filter == filter_).to_numpy(), metric]
         if metric != PAIRED:  # which only the first prompt of a pair has
             notes[f"scores of {name} are missing or NaN and are left out"] = values.isna().sum()
         notes |= _sentinels(name, values)
@@ -196,8 +196,8 @@ def side_of(log: ScoreFile, filters: Sequence[str] = (), tasks: bool = False) ->
         "refusals or missing answers, which count as scored": rows["refused"].sum(),
     }
     log.said += [f"{count:,} {what}" for what, count in notes.items() if count]
-    given = scores.notna().any(axis=1).groupby(keys).sum()
-    epochs = given.groupby(level=0).max().reindex([*items]).value_counts().sort_index()
+    scored = scores.notna().any(axis=1).groupby(keys).sum()
+    epochs = scored.groupby(level=0).max().reindex([*items]).value_counts().sort_index()
     if {*epochs.index} - {0, 1}:
         numbers = ", ".join(f"{n:g} ({count:,} items)" for n, count in epochs.items() if n)
         log.said.append(f"scores are means over epochs or draws of each item: {numbers}")
@@ -214,10 +214,10 @@ def side_of(log: ScoreFile, filters: Sequence[str] = (), tasks: bool = False) ->
 def _sentinels(metric: str, scores: pd.Series) -> dict[str, int]:
     """Counts of one or two values, such as -1 and 99, that stand beside yes and no alone."""
     counts = scores.value_counts()
-    known = counts.index.isin([0, 1, 100])
-    marks, sure = counts[~known], known.sum() > 1
+    usual = counts.index.isin([0, 1, 100])
+    marks, sure = counts[~usual], usual.sum() > 1
     odd = (marks.index % 1 == 0) & ((marks.index < 0) | (sure & (marks.index >= 9)))
-    if not known.any() or len(marks) > 2 or not odd.all():
+    if not usual.any() or len(marks) > 2 or not odd.all():
         return {}
     note = f"scores of {metric} are {{:g}} beside yes and no; remove those that mark a missing one"
     return {note.format(value): count for value, count in marks.items()}
@@ -225,29 +225,29 @@ def _sentinels(metric: str, scores: pd.Series) -> dict[str, int]:
 
 def chosen_metrics(sides: Sequence[Side], metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The metrics to compare, each with its name in every log; others are noted."""
-    known = {name for side in sides for own in side.filters for name in (own, own.split(",")[0])}
+    known = {name for side in sides for full in side.filters for name in (full, full.split(",")[0])}
     for name in metrics:
         if name not in known:
             raise UserError(unknown("metric", name, sorted(known)))
     of_side = [
-        [own for own in side.filters if not metrics or {own, own.split(",")[0]} & {*metrics}]
+        [full for full in side.filters if not metrics or {full, full.split(",")[0]} & {*metrics}]
         for side in sides
     ]
-    shared = [own for own in of_side[0] if all(own in others for others in of_side)]
-    if not shared and all(len(own) == 1 for own in of_side):
-        names = tuple(own[0] for own in of_side)
+    shared = [metric for metric in of_side[0] if all(metric in others for others in of_side)]
+    if not shared and all(len(kept) == 1 for kept in of_side):
+        names = tuple(kept[0] for kept in of_side)
         return {" and ".join(dict.fromkeys(names)): names}
     if not shared:
         listed = "; ".join(
-            f"{side.name}: {', '.join(own) or 'none'}"
-            + "".join(f" ({said})" for said in side.log.said[-1:])
-            for side, own in zip(sides, of_side, strict=True)
+            f"{side.name}: {', '.join(kept) or 'none'}"
+            + "".join(f" ({note})" for note in side.log.said[-1:])
+            for side, kept in zip(sides, of_side, strict=True)
         )
         raise UserError(
             f"the logs have no metric in common ({listed}); name one of each with --metric, such "
             "as --metric acc match, and of several filters one with --filter"
         )
-    for side, own in zip(sides, of_side, strict=True):
-        if others := sorted({*own} - {*shared}):
+    for side, kept in zip(sides, of_side, strict=True):
+        if others := sorted({*kept} - {*shared}):
             side.log.said.append(f"not compared, since not every log has them: {', '.join(others)}")
-    return {own: (own,) * len(sides) for own in shared}
+    return {metric: (metric,) * len(sides) for metric in shared}

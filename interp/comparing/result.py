@@ -55,7 +55,7 @@ def _items(compared: Compared) -> pd.DataFrame:
     rows, factors = [], compared.factors
     for side in compared.sides:
         read = outputs_of_log(side.log.archive) if side.log.archive else ()
-        written = {(own.prompt_id, str(own.draw + 1)): own.text for own in read}
+        written = {(output.prompt_id, str(output.draw + 1)): output.text for output in read}
         for name, item in side.items.items():
             answer = written.get((item.item, item.epoch)) or item.answer
             text = "\n\n".join(filter(None, [item.text, answer]))
@@ -69,8 +69,8 @@ def _scored(compared: Compared) -> pd.DataFrame:
     rows = [
         (metric, f"{name} ({side.name})", f"{score:g}", score if score in (0, 1) else None, "")
         for metric, names in compared.metrics.items()
-        for side, own in zip(compared.sides, names, strict=True)
-        for name, score in side.scores[own].items()
+        for side, column in zip(compared.sides, names, strict=True)
+        for name, score in side.scores[column].items()
         if name in compared.factors.index
     ]
     return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
@@ -123,9 +123,9 @@ class Comparison(Result):
 
     def browser(self) -> Browser:
         """The items on which logs disagree; all items if they agree on each."""
-        whole, trials = super().browser(), self.compared.differences.trials
-        apart = whole.prompts["pair_id"].isin(trials.loc[trials["difference"] != 0, "pair_id"])
-        return replace(whole, prompts=whole.prompts[apart]) if apart.any() else whole
+        browser, trials = super().browser(), self.compared.differences.trials
+        apart = browser.prompts["pair_id"].isin(trials.loc[trials["difference"] != 0, "pair_id"])
+        return replace(browser, prompts=browser.prompts[apart]) if apart.any() else browser
 
     def opening(self) -> Opening:
         """The sentence about the first two logs, and the differences over all items."""

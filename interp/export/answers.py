@@ -28,8 +28,8 @@ def read_prompts(file: Path) -> list[dict[str, Any]]:
 def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
     """The only option with a form that begins with the token; empty if none or several have one."""
     written = token.strip()
-    found = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
-    return found[0] if written and len(found) == 1 else ""
+    names = [o["name"] for o in options if any(form.startswith(written) for form in o["forms"])]
+    return names[0] if written and len(names) == 1 else ""
 
 
 def judged(token: str, prompt: Mapping[str, Any]) -> JudgedAnswer:

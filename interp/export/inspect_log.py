@@ -38,13 +38,13 @@ _WRITTEN = {"answers": "predicted_token", "completions": "completion"}
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
     """The runs whose answers differ: the first with scored answers, and all with completions."""
     scored = [run for run in runs.values() if "answers" in run.tables()]
-    found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
-    if not found:
+    differing = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
+    if not differing:
         raise UserError(
             f"no answers in {', '.join(runs) or 'the study'}; expected the folder of a study, or "
             "of a run of evaluate, attribute or generate"
         )
-    return found
+    return differing
 
 
 def write_logs(run: RunFolder, folder: Path) -> list[Path]:
@@ -63,15 +63,15 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
     cautions, written = cautions_about(InFolder(run)), []
     for model in models:
         rows = answers[answers["model"] == model]
-        own = options[options["model"] == model]
+        model_options = options[options["model"] == model]
         header = _header(run, model, rows, prompts)
         header["eval"]["metadata"]["cautions"] = [
-            own.text for own in cautions if own.model in (model, "")
+            caution.text for caution in cautions if caution.model in (model, "")
         ]
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
         # Inspect lists only files whose names have these parts, joined by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")
-        samples = _samples(model, rows, prompts, own, column=_WRITTEN[name])
+        samples = _samples(model, rows, prompts, model_options, column=_WRITTEN[name])
         write_whole(file, partial(_write, header=header, samples=samples))
         written.append(file)
     return written
@@ -126,18 +126,18 @@ def _header(
 def _samples(
     model: str, rows: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame, *, column: str
 ) -> Iterator[dict[str, Any]]:
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    probabilities: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for option in options.to_dict("records"):
         if math.isfinite(option["probability"]):
             name = f"probability of {option['option']}"
-            found[option["prompt_id"]][name] = option["probability"]
+            probabilities[option["prompt_id"]][name] = option["probability"]
     texts = prompts.select_dtypes(exclude="number").columns.difference(PROMPTS.names)
     answers = rows.set_index("prompt_id").to_dict("index")
     for prompt in prompts.to_dict("records"):
         id_ = prompt["prompt_id"]
         answer = answers[id_]
         text, error = answer[column] or "", answer["error"]
-        said = {"role": "assistant", "content": text, "source": "generate", "model": model}
+        reply = {"role": "assistant", "content": text, "source": "generate", "model": model}
         stopped = _STOPPED.get(answer.get("finished", ""), "stop")
         about = {name: prompt[name] for name in texts if isinstance(prompt[name], str)}
         before = _before(id_, prompt.get("messages"))
@@ -147,10 +147,10 @@ def _samples(
             "epoch": 1,
             "input": [*before, recorded] if before else prompt["text"],
             "target": prompt["gold"],
-            "messages": [*before, recorded, said],
+            "messages": [*before, recorded, reply],
             "output": {
                 "model": model,
-                "choices": [{"message": said, "stop_reason": stopped}],
+                "choices": [{"message": reply, "stop_reason": stopped}],
                 "completion": text,
             },
             "metadata": about | {name: prompt[name] for name in ("pair_id", "side", "weight")},
@@ -160,7 +160,7 @@ def _samples(
                 SCORER: {
                     "value": "C" if not error and answer["correct"] else "I",
                     "answer": answer["answer"] or "",
-                    "metadata": found.get(id_, {}),
+                    "metadata": probabilities.get(id_, {}),
                 }
             }
         if error:
@@ -173,9 +173,9 @@ def _before(prompt_id: str, record: object) -> list[dict[str, str]]:
     if not isinstance(record, str):  # the table has no such column, or the prompt no messages
         return []
     try:
-        found = json.loads(record)
-        shown = [(one["question"], one["answer"]) for one in found.get("demonstrations", ())]
-        turns = Messages(found.get("system_prompt"), tuple(starmap(Demonstration, shown))).turns
+        messages = json.loads(record)
+        shown = [(shot["question"], shot["answer"]) for shot in messages.get("demonstrations", ())]
+        turns = Messages(messages.get("system_prompt"), tuple(starmap(Demonstration, shown))).turns
     except (ValueError, TypeError, KeyError, AttributeError, UserError) as error:
         raise UserError(
             f"the messages of prompt {shortened(prompt_id, 60)!r} in the table of prompts cannot "

@@ -83,10 +83,10 @@ def _alone(prompt: Prompt) -> Mapping[str, object]:
 def _as_text(prompt: Prompt, *, system: bool) -> Mapping[str, object]:
     """The text with the messages around it but the system prompt, which is a field of its own."""
     messages = prompt.messages
-    own = {"system_prompt": messages.system or ""} if system else {}
+    fields = {"system_prompt": messages.system or ""} if system else {}
     text = "".join(paragraphs(replace(messages, system=None).turns)) + prompt.text
     prefix = messages.answer_prefix
-    return {**own, "text": text + gap(text) + prefix if prefix else text}
+    return {**fields, "text": text + gap(text) + prefix if prefix else text}
 
 
 def _as_messages(prompt: Prompt) -> Mapping[str, object]:
@@ -289,8 +289,8 @@ def _card(prompts: PromptSet, file: str) -> str:
             for (side, gold), count in sorted(counts.items())
         ],
         "What varies": [
-            {"factor": name, "values": len(found), "such as": list(found)[:3]}
-            for name, found in levels.items()
+            {"factor": name, "values": len(values), "such as": list(values)[:3]}
+            for name, values in levels.items()
         ],
         "Fields": [
             *({"field": name, "meaning": meaning} for name, meaning in _FIELDS.items()),

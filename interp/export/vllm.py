@@ -63,10 +63,10 @@ def unloaded(name: str, **options: Any) -> Model:
         UserError: there is no such model, or its configuration or tokenizer cannot be read.
     """
     loading = Loading(**options)
-    found = find_named(name, loading)
+    located = find_named(name, loading)
     with torch.device("meta"), as_user_error("config.json", name):
-        hf = found.kind.auto_for(found.config).from_config(found.config, dtype=torch.float32)
-    return Model(found.name, hf, found.tokenizer, found.source, loading.chat())
+        hf = located.kind.auto_for(located.config).from_config(located.config, dtype=torch.float32)
+    return Model(located.name, hf, located.tokenizer, located.source, loading.chat())
 
 
 def token_ids(model: Model, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
@@ -117,30 +117,30 @@ def read_hidden_states(
     for prompt in tokenize(model, prompts):
         waiting.setdefault(prompt.token_ids, []).append(prompt)
     lengths = sorted(set(map(len, waiting)), reverse=True)
-    known = set(waiting)
+    wanted = set(waiting)
     taken: dict[tuple[int, ...], Path] = {}
     rows: list[Row] = []
     for file in _files(Path(folder)):
         ids, states = _read(file, layers=len(keys), size=size)
         begun = (ids[:length] for length in lengths)
-        own = next((begin for begin in begun if begin in known), None)
-        if own is None:
+        tokens = next((begin for begin in begun if begin in wanted), None)
+        if tokens is None:
             continue
-        if own in taken:
-            earlier = _read(taken[own], layers=len(keys), size=size)[1][: len(own)]
-            apart = (earlier - states[: len(own)]).norm(dim=(0, 2))
+        if tokens in taken:
+            earlier = _read(taken[tokens], layers=len(keys), size=size)[1][: len(tokens)]
+            apart = (earlier - states[: len(tokens)]).norm(dim=(0, 2))
             if (apart > ROUNDING * earlier.norm(dim=(0, 2))).any():
                 raise UserError(
-                    f"{taken[own]} and {file} hold other hidden states for the same tokens; "
+                    f"{taken[tokens]} and {file} hold other hidden states for the same tokens; "
                     "expected the files of one run of vLLM: empty its folder before it runs again"
                 )
-        taken.setdefault(own, file)
-        for prompt in waiting.pop(own, []):
+        taken.setdefault(tokens, file)
+        for prompt in waiting.pop(tokens, []):
             places = list(places_of(prompt, spec))
             means = [states[list(place.positions)].mean(0).numpy() for place in places]
             # (place, 1, size) for each layer: the stream has no heads.
-            found = {key: np.array([own[n][None] for own in means]) for n, key in enumerate(keys)}
-            rows += place_rows(model, prompt, places, found)
+            sites = {key: np.array([mean[n][None] for mean in means]) for n, key in enumerate(keys)}
+            rows += place_rows(model, prompt, places, sites)
     if waiting:
         lacking = [prompt.prompt.id for same in waiting.values() for prompt in same]
         raise UserError(

@@ -64,9 +64,9 @@ def print_table(table: TableLike, *, title: str) -> None:
 
 def print_cautions(sentences: Iterable[str]) -> None:
     """Print what a careful reader would object to, before any table."""
-    said = [f"- {sentence}" for sentence in sentences]
-    if said:
-        print_sentences(["Read first", *said, ""])
+    lines = [f"- {sentence}" for sentence in sentences]
+    if lines:
+        print_sentences(["Read first", *lines, ""])
 
 
 def print_sentences(sentences: Iterable[str]) -> None:

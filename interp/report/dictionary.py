@@ -56,14 +56,14 @@ def sections(tables: Mapping[str, pa.Schema]) -> str:
 
 def _by_measurement() -> Mapping[str, Sequence[tuple[str, pa.Schema]]]:
     """The tables of each measurement; of several with one name, all but the first add its own."""
-    found: dict[str, list[tuple[str, pa.Schema]]] = {}
-    known: dict[str, pa.Schema] = {}
+    tables: dict[str, list[tuple[str, pa.Schema]]] = {}
+    schemas: dict[str, pa.Schema] = {}
     for measurement in plugins(MEASUREMENTS):
-        found[measurement] = []
+        tables[measurement] = []
         for name, schema in _of(spec_named(measurement)):
-            same = known.setdefault(name, schema).equals(schema, check_metadata=True)
-            found[measurement].append((name if same else f"{name}-{measurement}", schema))
-    return found
+            same = schemas.setdefault(name, schema).equals(schema, check_metadata=True)
+            tables[measurement].append((name if same else f"{name}-{measurement}", schema))
+    return tables
 
 
 def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
@@ -75,10 +75,13 @@ def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
 
 
 def _by_study() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    known = {name: schema for tables in _by_measurement().values() for name, schema in tables}
+    schemas = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     studies = {name: load_plugin(STUDIES, "study", name) for name in plugins(STUDIES)}
     return {
-        name: [(own.name, own.schema(known[own.measured])) for own in map(named, study.derives)]
+        name: [
+            (table.name, table.schema(schemas[table.measured]))
+            for table in map(named, study.derives)
+        ]
         for name, study in studies.items()
     }
 

@@ -46,11 +46,11 @@ def with_counts(values: Iterable[Any]) -> list[Any]:
 
     A column holds counts if all its floats are whole numbers and one is at least 2 in size.
     """
-    found = list(values)
-    floats = [one for one in found if isinstance(one, float) and not math.isnan(one)]
+    cells = list(values)
+    floats = [one for one in cells if isinstance(one, float) and not math.isnan(one)]
     if not all(one.is_integer() for one in floats) or max(map(abs, floats), default=0) < 2:
-        return found
-    return [int(one) if isinstance(one, float) and not math.isnan(one) else one for one in found]
+        return cells
+    return [int(one) if isinstance(one, float) and not math.isnan(one) else one for one in cells]
 
 
 def without_minus_zero(text: str) -> str:

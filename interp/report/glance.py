@@ -80,7 +80,7 @@ def headline(
     clusters = table.get("clusters", rows["n"]).fillna(0)
     unsaid = _without(rows) & rows["value"].notna() & (words["note"] == "")
     few = f"fewer than {FEWEST} clusters"
-    why = clusters.map(lambda own: few if own < FEWEST else "clusters that do not differ")
+    why = clusters.map(lambda count: few if count < FEWEST else "clusters that do not differ")
     words["note"] = words["note"].mask(unsaid, why)
     return rows.assign(number=number, unit=unit, **words)[COLUMNS].fillna({"n": 0})
 
@@ -108,8 +108,8 @@ def glance(
         table = page.TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
-        told = picture is not None and numbers["model"].nunique() == 1
-        if figure is None and len(shown) and not told:
+        pictured = picture is not None and numbers["model"].nunique() == 1
+        if figure is None and len(shown) and not pictured:
             note = f"{dots_with(shown)}; the table names the units that n counts."
             figure = page.FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
     items += [item for item in (picture, figure) if item is not None]
@@ -139,8 +139,8 @@ def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:
     """The first headline numbers with a value of some model, or of none for another reason."""
     names = numbers["number"].unique()
     lost = every["value"].notna().groupby(every["number"]).any()
-    there = numbers["value"].notna().groupby(numbers["number"]).any()
-    return [str(name) for name in names if there[name] or not lost[name]][: page.MOST_SENTENCES]
+    valued = numbers["value"].notna().groupby(numbers["number"]).any()
+    return [str(name) for name in names if valued[name] or not lost[name]][: page.MOST_SENTENCES]
 
 
 def organisms(models: Sequence[str]) -> str:
@@ -184,14 +184,14 @@ def extremes(
         return f"{_begin(number)}{_labeled(rows, most)}; {n}."
     value = rows["value"].to_numpy(dtype=float)
     if len(rows) == 1:
-        told = _of_model(rows)
+        finding = _of_model(rows)
     elif np.isclose(value, value[0]).all():
-        told = f"{_short(value[-1])} for all {len(rows)} models"
+        finding = f"{_short(value[-1])} for all {len(rows)} models"
     elif len(rows) == 2:
-        told = _both(rows, differences.get(number))
+        finding = _both(rows, differences.get(number))
     else:
-        told = _ends(rows.sort_values("value", kind="stable"))
-    return f"{_begin(number)} is {told}; {n}."
+        finding = _ends(rows.sort_values("value", kind="stable"))
+    return f"{_begin(number)} is {finding}; {n}."
 
 
 def n_units(least: int, most: int, units: str) -> str:
@@ -202,9 +202,9 @@ def n_units(least: int, most: int, units: str) -> str:
 
 def _labeled(rows: pd.DataFrame, most_words: int) -> str:
     """Each model's labeled value or, in too many words, how large the values are."""
-    told = "; ".join(f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records"))
-    if len(rows) == 1 or len(told.split()) <= most_words:
-        return f": {told}"
+    labeled = "; ".join(f"{row['model']}, {_cell(row)}" for row in rows.to_dict("records"))
+    if len(rows) == 1 or len(labeled.split()) <= most_words:
+        return f": {labeled}"
     low, high = (_short(size) for size in rows["value"].abs().agg(["min", "max"]))
     return f" has a size of {low} to {high} for {len(rows)} models"
 
@@ -229,11 +229,11 @@ def _of_model(row: pd.DataFrame) -> str:
 def _both(rows: pd.DataFrame, difference: Difference | None) -> str:
     if difference is None or not np.isfinite(difference).all():
         return f"{_of_model(rows[:1])} and {_of_model(rows[1:])}"
-    told = " and ".join(
+    values = " and ".join(
         f"{_short(value)} for {model}"
         for model, value in zip(rows["model"], rows["value"], strict=True)
     )
-    return f"{told}, difference {with_interval(*difference)}"
+    return f"{values}, difference {with_interval(*difference)}"
 
 
 def _those_at(rows: pd.DataFrame) -> str:
@@ -278,7 +278,7 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
     if numbers["value"].isna().all():
         reasons = numbers.assign(note=numbers["note"].replace("", _NOT_MEASURED))
         joined = reasons.groupby("model", sort=False)["note"].agg(
-            lambda own: "; ".join(own.unique())
+            lambda notes: "; ".join(notes.unique())
         )
         return wide.assign(**{"why it has no number": joined.to_numpy()})
     for number, rows in numbers.groupby("number", sort=False):
@@ -318,8 +318,8 @@ def _brackets(numbers: pd.DataFrame) -> str:
     # These notes are parts of a list, whose parts semicolons separate.
     notes = bare["note"].str.replace(_KINDS_OF_NOTES, "", regex=True).str.replace("; ", ", ")
     bare = bare.assign(note=notes)
-    said = "Brackets: 95% intervals." if len(bare) < len(shown) else ""
-    return " ".join(filter(None, [said, _why("No brackets", bare, numbers)]))
+    meaning = "Brackets: 95% intervals." if len(bare) < len(shown) else ""
+    return " ".join(filter(None, [meaning, _why("No brackets", bare, numbers)]))
 
 
 def _without(numbers: pd.DataFrame) -> pd.Series:
@@ -328,19 +328,19 @@ def _without(numbers: pd.DataFrame) -> pd.Series:
 
 def _why_blank(numbers: pd.DataFrame) -> str:
     """The reasons, each given once, why numbers have no column and why other cells are blank."""
-    there = numbers.groupby("number", sort=False)["value"].transform("count") > 0
-    if not there.any():
+    valued = numbers.groupby("number", sort=False)["value"].transform("count") > 0
+    if not valued.any():
         return _why(f"No {', '.join(numbers['number'].unique())}", numbers, numbers)
     blank = numbers["value"].isna()
-    parts = (("No column", numbers[~there]), ("Blank", numbers[there & blank]))
-    return " ".join(filter(None, (_why(what, own, numbers) for what, own in parts)))
+    parts = (("No column", numbers[~valued]), ("Blank", numbers[valued & blank]))
+    return " ".join(filter(None, (_why(what, rows, numbers) for what, rows in parts)))
 
 
 def _why(what: str, rows: pd.DataFrame, numbers: pd.DataFrame) -> str:
     """The reasons in the rows' notes, each given once; empty without rows."""
     reasons = []
-    for note, own in rows.groupby(rows["note"].replace("", _NOT_MEASURED), sort=False):
-        models, names = own["model"].unique(), own["number"].unique()
+    for note, noted in rows.groupby(rows["note"].replace("", _NOT_MEASURED), sort=False):
+        models, names = noted["model"].unique(), noted["number"].unique()
         every_model = len(models) == numbers["model"].nunique()
         every_number = len(names) == numbers["number"].nunique()
         named = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"

@@ -81,8 +81,8 @@ def column(values: pd.Series) -> Column:
 
 
 def _leading_number(text: str) -> float | None:
-    found = re.search(r"-?\d[\d,]*\.?\d*", text.replace("−", "-"))
-    return float(found.group().replace(",", "")) if found else None
+    number = re.search(r"-?\d[\d,]*\.?\d*", text.replace("−", "-"))
+    return float(number.group().replace(",", "")) if number else None
 
 
 def _text(value: Any) -> str:
@@ -159,13 +159,13 @@ def token_heat_map(
     """
     (model,), chosen = shares["model"].unique(), shares[shares["method"] == method]
     scores = [_scores(chosen, id_, method) for id_ in prompts["prompt_id"]]
-    largest = max((_largest(own) for own in scores), default=0.0)
+    largest = max((_largest(tokens) for tokens in scores), default=0.0)
     given = answers[answers["model"] == model].set_index("prompt_id")["answer"]
     marks = dict(zip(compared or (), ("numerator", "denominator"), strict=False))
     sides = []
-    for row, own in zip(prompts.to_dict("records"), scores, strict=True):
+    for row, tokens in zip(prompts.to_dict("records"), scores, strict=True):
         about = {name: row[name] for name in ("side", "gold")}
-        sides.append({**about, "answer": given[row["prompt_id"]], **_side(own, largest, marks)})
+        sides.append({**about, "answer": given[row["prompt_id"]], **_side(tokens, largest, marks)})
     return render("heatmap.html.jinja", model=model, method=method, sides=sides, largest=largest)
 
 

@@ -84,10 +84,10 @@ def _columns(frame: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
 def _ends(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     """The columns with the ends of intervals: x_low and x_high, or low and high behind a number."""
-    found = {n: (f"{n}_low", f"{n}_high") for n in names if {f"{n}_low", f"{n}_high"} <= {*names}}
+    ends = {n: (f"{n}_low", f"{n}_high") for n in names if {f"{n}_low", f"{n}_high"} <= {*names}}
     if {"low", "high"} <= {*names} and names.index("low") > 0:
-        found[names[names.index("low") - 1]] = "low", "high"
-    return found
+        ends[names[names.index("low") - 1]] = "low", "high"
+    return ends
 
 
 def _with_interval(value: Any, low: Any, high: Any) -> str:

@@ -60,9 +60,9 @@ class TableItem:
         """How many rows the page shows, and of how many if it leaves some to the file."""
         shown, display = self.on_page, self.display
         # A table in another form, such as a matrix, has rows of its own.
-        own = display is not None and not display.columns.equals(self.frame.columns)
-        whole = len(display if display is not None and own else self.frame)
-        return counted(whole, "row") if len(shown) == whole else f"{len(shown):,} of {whole:,} rows"
+        reshaped = display is not None and not display.columns.equals(self.frame.columns)
+        total = len(display if display is not None and reshaped else self.frame)
+        return counted(total, "row") if len(shown) == total else f"{len(shown):,} of {total:,} rows"
 
     @property
     def shown(self) -> Sequence[Titled]:

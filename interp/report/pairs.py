@@ -144,7 +144,7 @@ def panel_data(panel: Panel) -> dict[str, Any]:
             for name, rows in panel.groups.items()
         ]
     else:
-        data |= {name: _data(own) for name, own in vars(panel).items() if name not in data}
+        data |= {name: _data(value) for name, value in vars(panel).items() if name not in data}
     return data
 
 
@@ -156,12 +156,12 @@ def _data(value: Any) -> Any:
 
 def rounded(values: Iterable[float]) -> list[float | int | None]:
     """Numbers with four significant digits; None for those that are not finite."""
-    found: list[float | int | None] = []
+    numbers: list[float | int | None] = []
     for value in values:
         text = f"{float(value):.4g}"
         number = float(text) if text[-1].isdigit() else None
-        found.append(int(number) if number is not None and number.is_integer() else number)
-    return found
+        numbers.append(int(number) if number is not None and number.is_integer() else number)
+    return numbers
 
 
 def with_sides(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
@@ -185,8 +185,8 @@ def side_bars(
     """Each pair's values in a column, with labels of another, as bars for each side."""
     for pair, of, members in by_pair(rows, by):
         groups = {
-            str(side): list(zip(own[label], own[value], strict=True))
-            for side, own in members.groupby("side", sort=False)
+            str(side): list(zip(of_side[label], of_side[value], strict=True))
+            for side, of_side in members.groupby("side", sort=False)
         }
         yield pair, Bars(title, of, groups, note=note)
 

@@ -86,12 +86,12 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
     for place, entries in enumerate(_packed(indexed(having, CODES), WORDS)):
         words.append(entries[0][0])
         yield f"s{place}", entries
-    for place, own in enumerate(_packed(_rows(prompts, by_pair), ROWS)):
-        rows.append(len(own))
-        yield f"r{place}", own
-    for place, own in enumerate(_packed(_details(browser, by_pair), DETAIL)):
-        details.append(len(own))
-        yield f"d{place}", own
+    for place, group in enumerate(_packed(_rows(prompts, by_pair), ROWS)):
+        rows.append(len(group))
+        yield f"r{place}", group
+    for place, group in enumerate(_packed(_details(browser, by_pair), DETAIL)):
+        details.append(len(group))
+        yield f"d{place}", group
     yield (
         "index",
         {
@@ -151,12 +151,12 @@ def links(browser: Browser, page: str, about: Mapping[str, str]) -> dict[str, An
 
 def filters_of(browser: Browser) -> list[str]:
     """The factors by whose values the list can be filtered."""
-    found = []
+    names = []
     for name in factors_of(browser.prompts):
         values = browser.prompts[name].dropna().unique()
         if len(values) > 1 and sum(map(len, map(str, values))) <= MOST_LETTERS:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def label_of(number: Number) -> str:
@@ -166,22 +166,22 @@ def label_of(number: Number) -> str:
 
 def _largest(numbers: Sequence[Number]) -> list[Number]:
     def size(number: Number) -> float:
-        found = np.abs(np.array(list(number.values.values()), dtype=float))
-        return float(np.nanmean(found)) if np.isfinite(found).any() else -1.0
+        sizes = np.abs(np.array(list(number.values.values()), dtype=float))
+        return float(np.nanmean(sizes)) if np.isfinite(sizes).any() else -1.0
 
-    there = [number for number in numbers if any(map(np.isfinite, number.values.values()))]
-    if len(there) <= MOST_NUMBERS:
-        return there
-    kept = set(map(id, sorted(there, key=size, reverse=True)[:MOST_NUMBERS]))
-    return [number for number in there if id(number) in kept]
+    finite = [number for number in numbers if any(map(np.isfinite, number.values.values()))]
+    if len(finite) <= MOST_NUMBERS:
+        return finite
+    kept = set(map(id, sorted(finite, key=size, reverse=True)[:MOST_NUMBERS]))
+    return [number for number in finite if id(number) in kept]
 
 
 def _by_pair(prompts: pd.DataFrame) -> dict[str, list[int]]:
     """The places of each pair's prompts in the table, in order."""
-    found: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for place, pair in enumerate(prompts["pair_id"]):
-        found.setdefault(str(pair), []).append(place)
-    return found
+        places.setdefault(str(pair), []).append(place)
+    return places
 
 
 def _outcomes(
@@ -198,7 +198,7 @@ def _outcomes(
     codes = np.where(correct, _RIGHT, np.where(silent & (wrong == _WRONG), _SILENT, wrong)) * asked
     side = browser.prompts["side"].map({name: place for place, name in enumerate(sides)})
     width = -(-len(sides) // _SIDES_A_CODE)
-    letter, within = (found.tolist() for found in np.divmod(side.to_numpy(), _SIDES_A_CODE))
+    letter, within = (part.tolist() for part in np.divmod(side.to_numpy(), _SIDES_A_CODE))
     values: list[int] = []
     for places in by_pair.values():
         of_pair = [0] * width
@@ -223,12 +223,12 @@ def _factor(
     width = 1 if len(values) < len(CODES) else 2 if len(values) < len(CODES) ** 2 else 3
     order = {side: place for place, side in enumerate(sides)}
     own_side = [order[str(side)] for side in prompts["side"]]
-    found: list[int] = []
+    pair_codes: list[int] = []
     for places in by_pair.values():
-        own = [0] * len(sides)
+        of_pair = [0] * len(sides)
         for place in places:
-            own[own_side[place]] = codes[place]
-        found += own if sided else [codes[places[0]]]
+            of_pair[own_side[place]] = codes[place]
+        pair_codes += of_pair if sided else [codes[places[0]]]
     few = len(values) <= MOST_VALUES
     return (
         {
@@ -239,7 +239,7 @@ def _factor(
             "sided": sided,
             "values": values if few else None,
         },
-        {"codes": _coded(found, width), "values": None if few else values},
+        {"codes": _coded(pair_codes, width), "values": None if few else values},
     )
 
 
@@ -294,12 +294,12 @@ def _excerpt(text: str, other: str) -> str:
         pairs = enumerate(zip_longest(words, others))
         start = next((place for place, (one, two) in pairs if one != two), 0)
         start = max(0, min(start, len(words)) - 3)
-    said = ("… " if start else "") + " ".join(words[start:])
-    if len(said) <= _WORDS:
-        return said
+    excerpt = ("… " if start else "") + " ".join(words[start:])
+    if len(excerpt) <= _WORDS:
+        return excerpt
     # A long word alone is cut within.
-    whole = said[:_WORDS].rpartition(" ")[0]
-    return f"{whole} …" if len(whole) > _WORDS // 2 else f"{said[: _WORDS - 1].rstrip()}…"
+    cut = excerpt[:_WORDS].rpartition(" ")[0]
+    return f"{cut} …" if len(cut) > _WORDS // 2 else f"{excerpt[: _WORDS - 1].rstrip()}…"
 
 
 def _packed(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -307,12 +307,12 @@ def _packed(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     held: list[Any] = []
     length = 0
     for item in items:
-        own = len(plain_json(item).encode("utf-8", "surrogatepass"))
-        if held and length + own > size:
+        added = len(plain_json(item).encode("utf-8", "surrogatepass"))
+        if held and length + added > size:
             yield held
             held, length = [], 0
         held.append(item)
-        length += own + 1
+        length += added + 1
     if held:
         yield held
 
@@ -330,25 +330,25 @@ def _details(browser: Browser, by_pair: Mapping[str, Sequence[int]]) -> Iterator
         for row in shown_prompts.to_dict("records"):
             prompts.setdefault(str(row["pair_id"]), []).append(_prompt(row))
         given: dict[str, list[list[Any]]] = {}
-        there = answers[answers["prompt_id"].isin(shown_prompts["prompt_id"])]
-        for values in there.itertuples(index=False, name=None):
+        shown_answers = answers[answers["prompt_id"].isin(shown_prompts["prompt_id"])]
+        for values in shown_answers.itertuples(index=False, name=None):
             given.setdefault(str(values[1]), []).append(_answer(*values))
         for pair in chosen:
             yield {
                 "id": pair,
                 "prompts": prompts[pair],
-                "answers": [row for one in prompts[pair] for row in given.get(one["id"], [])],
+                "answers": [row for prompt in prompts[pair] for row in given.get(prompt["id"], [])],
                 "panels": panels.get(pair, []),
             }
 
 
 def _prompt(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A prompt: its texts, its segments and its factors."""
-    there = {str(name): value for name, value in row.items() if not _is_missing(value)}
+    filled = {str(name): value for name, value in row.items() if not _is_missing(value)}
     # Places in the text are numbers; a factor's values are texts, whatever its name.
     places = {
         name: int(value)
-        for name, value in there.items()
+        for name, value in filled.items()
         if name.endswith(("_start", "_end")) and not isinstance(value, str)
     }
     starts = [name.removesuffix("_start") for name in places if name.endswith("_start")]
@@ -357,13 +357,13 @@ def _prompt(row: Mapping[Any, Any]) -> dict[str, Any]:
         for name in starts
         if f"{name}_end" in places
     ]
-    factors = {name: str(value) for name, value in there.items() if name not in {*TAKEN, *places}}
+    factors = {name: str(value) for name, value in filled.items() if name not in {*TAKEN, *places}}
     return {
-        "id": str(there["prompt_id"]),
-        "side": str(there["side"]),
-        "text": str(there["text"]),
-        "gold": str(there["gold"]),
-        "messages": str(there.get("messages", "")),
+        "id": str(filled["prompt_id"]),
+        "side": str(filled["side"]),
+        "text": str(filled["text"]),
+        "gold": str(filled["gold"]),
+        "messages": str(filled.get("messages", "")),
         "segments": sorted(segments, key=lambda segment: segment[1]),
         "factors": factors,
     }

@@ -24,8 +24,8 @@ Entry = tuple[str, str]
 
 def words_of(text: str) -> set[str]:
     """The words of a text in lower case; of a number with leading zeros, also what follows them."""
-    found = {word[:LONGEST] for word in _WORD.findall(text.lower())}
-    return found | {word.lstrip("0") for word in found if word.startswith("0")} - {""}
+    words = {word[:LONGEST] for word in _WORD.findall(text.lower())}
+    return words | {word.lstrip("0") for word in words if word.startswith("0")} - {""}
 
 
 def pairs_by_word(
@@ -54,23 +54,23 @@ def indexed(having: Mapping[str, Sequence[int]], digits: str) -> Iterator[Entry]
 def _shorter(numbers: Sequence[int], digits: str) -> str:
     """Increasing numbers as a bit set ("b") or as their differences ("d"), whichever is shorter."""
     forms: dict[str, Iterable[int]] = {"d": _differences(numbers), "b": _bits(numbers)}
-    written = (kind + "".join(digits[one] for one in code) for kind, code in forms.items())
+    written = (kind + "".join(digits[place] for place in code) for kind, code in forms.items())
     return min(written, key=len)
 
 
 def _bits(numbers: Sequence[int]) -> list[int]:
-    found = [0] * (numbers[-1] // _BITS + 1)
+    bits = [0] * (numbers[-1] // _BITS + 1)
     for number in numbers:
-        found[number // _BITS] |= 1 << number % _BITS
-    return found
+        bits[number // _BITS] |= 1 << number % _BITS
+    return bits
 
 
 def _differences(numbers: Sequence[int]) -> Iterator[int]:
     """The differences less one, each in digits of which the highest comes first."""
     for before, number in pairwise([-1, *numbers]):
-        rest, own = divmod(number - before - 1, _CONTINUED)
+        rest, lowest = divmod(number - before - 1, _CONTINUED)
         higher = []
         while rest:
             rest, digit = divmod(rest, _CONTINUED)
             higher.append(digit + _CONTINUED)
-        yield from (*reversed(higher), own)
+        yield from (*reversed(higher), lowest)

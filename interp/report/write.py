@@ -124,10 +124,10 @@ def _with_notes(report: Report) -> Report:
     def noted(item: Item) -> Item:
         if not isinstance(item, TableItem):
             return item
-        said = (item.note, _unread(item.frame, void), reach_in_words(item.frame))
-        return replace(item, note=" ".join(filter(None, said)))
+        notes = (item.note, _unread(item.frame, void), reach_in_words(item.frame))
+        return replace(item, note=" ".join(filter(None, notes)))
 
-    sections = [replace(own, items=tuple(map(noted, own.items))) for own in report.sections]
+    sections = [replace(part, items=tuple(map(noted, part.items))) for part in report.sections]
     return replace(report, sections=tuple(sections))
 
 
@@ -144,7 +144,7 @@ def _unread(frame: pd.DataFrame, void: Mapping[str, str]) -> str:
 def _count_pairs(browser: Browser | None, shown: Browser | None) -> str:
     if browser is None or shown is None:
         return ""
-    every, some = (own.prompts["pair_id"].nunique() for own in (browser, shown))
+    every, some = (pairs.prompts["pair_id"].nunique() for pairs in (browser, shown))
     return counted(every, "pair") + (f", of which this file holds {some:,}" * (some < every))
 
 
@@ -166,7 +166,7 @@ def _words(report: Report) -> Iterator[str]:
     yield report.text
     if report.glance:
         yield from (report.glance.question, report.glance.legend, *report.glance.sentences)
-        yield from (own.text for own in report.glance.cautions)
+        yield from (caution.text for caution in report.glance.cautions)
     for section in report.sections:
         yield from (section.title, section.text)
     for item in report.items:
@@ -225,8 +225,8 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes], list[dict[str, ob
             f"figures/{item.name}.svg": captioned.encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
-    found = figure.marks if isinstance(figure, Picture) and not item.no_pairs else ()
-    marks = [{**asdict(one), "value": rounded([one.value])[0]} for one in found]
+    figure_marks = figure.marks if isinstance(figure, Picture) and not item.no_pairs else ()
+    marks = [{**asdict(mark), "value": rounded([mark.value])[0]} for mark in figure_marks]
     return inline_svg(shown, name=item.name, label=item.title, least=least), files, marks
 
 
@@ -340,6 +340,6 @@ TERMS: Mapping[str, str] = {
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
     """The general terms that a page uses and the study's own, with meanings, sorted by name."""
     whole = r"(?<![\w-]){}(?![\w-])".format
-    there = [word for word in TERMS if re.search(whole(re.escape(word)), text, re.IGNORECASE)]
-    used, words = sorted(dict.fromkeys([*there, *own]), key=str.lower), {**TERMS, **own}
+    terms = [word for word in TERMS if re.search(whole(re.escape(word)), text, re.IGNORECASE)]
+    used, words = sorted(dict.fromkeys([*terms, *own]), key=str.lower), {**TERMS, **own}
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)

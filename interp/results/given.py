@@ -45,8 +45,8 @@ class Given:
     def options(self) -> pd.DataFrame | None:
         """The probabilities of the options of each prompt; None if they were not read."""
         name, columns = "option_probabilities", ["option", "probability", "relative_probability"]
-        there = name in self.measured.names()
-        return self.measured.table(name, [*KEYS, *columns]) if there else None
+        were_read = name in self.measured.names()
+        return self.measured.table(name, [*KEYS, *columns]) if were_read else None
 
     def differences(self) -> Mapping[str, float] | None:
         """How much the sides of each model's pairs differ; None if the options tell."""
@@ -82,15 +82,15 @@ def given_by(measured: ResultTables) -> Given:
         spec = spec_named(measured.about.measurement)
     except UserError:  # a measurement that is no longer installed
         return Given(measured)
-    found: Given = named(spec.given)(measured)
-    found.own = spec.own_answers
-    return found
+    given: Given = named(spec.given)(measured)
+    given.own = spec.own_answers
+    return given
 
 
 def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
     """Everything that a careful reader would object to in a measurement, by severity."""
     given = given_by(measured)
-    found = cautions_on(
+    cautions = cautions_on(
         measured.table("prompts"),
         answers=given.answers() if given.own else None,
         options=given.options() if given.own else None,
@@ -100,7 +100,7 @@ def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
         differences=given.differences() if given.own else {},
         cluster=measured.about.cluster,
     )
-    return ordered((*found, *read_whole(given.whole()), *given.others()))
+    return ordered((*cautions, *read_whole(given.whole()), *given.others()))
 
 
 def judged_answers(measured: ResultTables) -> pd.DataFrame:
@@ -115,7 +115,7 @@ def judged_answers(measured: ResultTables) -> pd.DataFrame:
         return pd.DataFrame(columns=JUDGED)
     if "correct" not in answers:
         gold = measured.table("prompts", ["prompt_id", "gold"]).set_index("prompt_id")["gold"]
-        known = answers["answer"].notna() & (answers["error"].fillna("") == "")
+        answered = answers["answer"].notna() & (answers["error"].fillna("") == "")
         correct = (answers["answer"] == answers["prompt_id"].map(gold)).astype("boolean")
-        answers = answers.assign(correct=correct.where(known))
+        answers = answers.assign(correct=correct.where(answered))
     return answers[JUDGED].reset_index(drop=True)

@@ -125,9 +125,9 @@ class ResultTables(ABC):
         """These tables, restricted to the pairs that every model answered in the given table."""
         prompts = self.table("prompts", ["prompt_id", "pair_id"])
         ids = whole_pairs(prompts, self.table(answers, ["model", "prompt_id"]))["prompt_id"]
-        found = copy(self)
-        found._counted = ids.tolist()
-        return found
+        limited = copy(self)
+        limited._counted = ids.tolist()
+        return limited
 
     def size(self, name: str) -> int:
         """The number of rows in a table."""
@@ -156,8 +156,8 @@ class InFolder(ResultTables):
     def about(self) -> About:
         """The description of the measurement and its prompts, from the run's record."""
         run = self.run.record.run
-        known = run.decisive
-        decisive = Decisive(known.factor, tuple(known.among)) if known else None
+        naming = run.decisive
+        decisive = Decisive(naming.factor, tuple(naming.among)) if naming else None
         named = (run.measurement, run.parameters, run.system, run.seed, run.ratio)
         return About(*named, decisive, run.data.get("data", ""))
 
@@ -189,27 +189,29 @@ class InFolder(ResultTables):
         """The facts in the models' records."""
         return {
             name: ModelFacts(
-                own.dtype,
-                own.own_system_prompt,
-                own.logit_spacing,
-                tuple(own.attention_layers),
-                own.reads_tokens_again,
-                texts="" if own.texts is None else own.texts.file,
-                unfitting=() if own.texts is None else tuple(own.texts.problems),
-                surprise=None if own.surprise is None else (own.surprise.mean, own.surprise.se),
+                record.dtype,
+                record.own_system_prompt,
+                record.logit_spacing,
+                tuple(record.attention_layers),
+                record.reads_tokens_again,
+                texts="" if record.texts is None else record.texts.file,
+                unfitting=() if record.texts is None else tuple(record.texts.problems),
+                surprise=None
+                if record.surprise is None
+                else (record.surprise.mean, record.surprise.se),
                 replies=None
-                if (tried := own.replies) is None
+                if (tried := record.replies) is None
                 else (
                     *(tried.read, tried.outside, tried.token, tried.templated),
                     *(tried.asked, tried.given),
                 ),
             )
-            for name, own in self.run.models().items()
+            for name, record in self.run.models().items()
         }
 
     def record(self) -> Mapping[str, object]:
         """The run's record, with the records of its models."""
-        models = {name: own.model_dump(mode="json") for name, own in self.run.models().items()}
+        models = {name: model.model_dump(mode="json") for name, model in self.run.models().items()}
         # A page must not depend on an earlier page, nor on how many workers there were.
         record = self.run.record.model_dump(mode="json", exclude={"report", "workers"})
         return {**record, "models": models}
@@ -239,9 +241,9 @@ class InMemory(ResultTables):
     @cached_property
     def about(self) -> About:
         """The description of the measurement, from the spec and the prompts."""
-        spec, own = self._spec, self._prompts
-        named = (spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
-        return About(*named, own.description.get("data", ""))
+        spec, asked = self._spec, self._prompts
+        named = (spec.name, spec.as_json(), asked.system, asked.seed, asked.ratio, asked.decisive)
+        return About(*named, asked.description.get("data", ""))
 
     def names(self) -> list[str]:
         """All tables except the prompts table."""

@@ -77,9 +77,9 @@ class Result:
 
     def declared_items(self) -> Iterator[TableItem]:
         """The declared tables and, of two models, their differences."""
-        for one in self.estimated:
-            yield one.item
-            if compared := one.compared():
+        for table in self.estimated:
+            yield table.item
+            if compared := table.compared():
                 yield replace(compared.item, narrow=(), folded=True)
 
     def clustered(self, trials: pd.DataFrame) -> pd.DataFrame:
@@ -107,10 +107,10 @@ class Result:
         """The facts of `noted`, with the cautions about each model, for the run's record."""
         noted = dict(self.noted())
         for model in self.measured.models():
-            if found := as_json(self.cautions, model):
+            if cautions := as_json(self.cautions, model):
                 about = noted.get(model, {})
                 assert isinstance(about, dict)
-                noted[model] = {**about, "cautions": found}
+                noted[model] = {**about, "cautions": cautions}
         return noted
 
     @property
@@ -227,12 +227,12 @@ class Result:
 
     def opening(self) -> Opening:
         """What the first screen is made of; the numbers are the declared tables' headlines."""
-        parts = [found for one in self.estimated if (found := one.headline()) is not None]
+        parts = [numbers for table in self.estimated if (numbers := table.headline()) is not None]
         prompts = counted(len(self.table("prompts", ["prompt_id"])), "prompt")
         models = counted(len(self.measured.models()), "model")
         return Opening(
             pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS),
-            differences=dict(chain.from_iterable(one.differences() for one in self.estimated)),
+            differences=dict(chain.from_iterable(table.differences() for table in self.estimated)),
             extent=f"{prompts}, {models}.",
         )
 
@@ -255,8 +255,8 @@ class Result:
 
     def links(self) -> Iterator[Number]:
         """The numbers of pairs behind the declared tables."""
-        for one in self.estimated:
-            yield from one.links()
+        for table in self.estimated:
+            yield from table.links()
 
     def browse(self, pairs: int | Sequence[str] = 20) -> "Display":
         """The browser of pairs as a display of a notebook, with its own list of pairs.
@@ -272,15 +272,15 @@ class Result:
         from interp.report.html import Display
 
         browser = self.browser()
-        known = browser.prompts["pair_id"].unique()
+        all_ids = browser.prompts["pair_id"].unique()
         if isinstance(pairs, int):
             if pairs < 1:
                 raise UserError(f"got {pairs} pairs; expected at least 1")
-            ids = list(known[:: max(1, -(-len(known) // pairs))])
+            ids = list(all_ids[:: max(1, -(-len(all_ids) // pairs))])
         else:
             ids = list(pairs)
-            for name in set(ids) - set(known):
-                raise UserError(unknown("pair", str(name), list(map(str, known))))
+            for name in set(ids) - set(all_ids):
+                raise UserError(unknown("pair", str(name), list(map(str, all_ids))))
         shown = browser.prompts[browser.prompts["pair_id"].isin(ids)]
         page = standalone(replace(browser, prompts=shown), self.measured.about.title)
         return Display(in_frame(page, height=720))
@@ -325,8 +325,8 @@ class Result:
 
 def result_class(spec: type[Spec]) -> type[Result]:
     """The result class of a spec."""
-    found: type[Result] = named(spec.result)
-    return found
+    kind: type[Result] = named(spec.result)
+    return kind
 
 
 def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:
@@ -337,8 +337,8 @@ def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:
     """
     rows = table[table[name] == value]
     if rows.empty:
-        known = [str(each) for each in table[name].dropna().unique()]
-        raise UserError(unknown(name, str(value), known))
+        values = [str(each) for each in table[name].dropna().unique()]
+        raise UserError(unknown(name, str(value), values))
     return rows
 
 

@@ -63,8 +63,8 @@ class Claims:
         owner, now, claim = _owner(file), time.monotonic(), (state.st_ino, state.st_mtime_ns)
         if owner is not None and files.has_ended(owner.space, owner.process):
             return False
-        known, since = self._seen.get(shard, (None, now))
-        if claim != known:
+        seen, since = self._seen.get(shard, (None, now))
+        if claim != seen:
             self._seen[shard] = claim, now
             return True
         return now - since <= max(PATIENCE, MULTIPLE * self.longest)

@@ -61,7 +61,7 @@ class EdgesRun(RunFolder):
         if factor is None:
             return effects
         prompts = self.table("prompts")
-        if factor not in (known := factors_of(prompts)):
-            raise UserError(f"{self.folder}: {unknown('factor', factor, known)}")
+        if factor not in (factors := factors_of(prompts)):
+            raise UserError(f"{self.folder}: {unknown('factor', factor, factors)}")
         pairs = prompts[["pair_id", factor]].drop_duplicates("pair_id")
         return effects.merge(pairs, on="pair_id", how="left")

@@ -222,9 +222,9 @@ def _wait(workers: Sequence[Worker]) -> None:
 
 def _newly_done(plan: RunPlan, runs: Sequence[Run], seen: set[Path]) -> int:
     """Number of prompts in newly finished shards, summed over all runs and models."""
-    found = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
-    seen.update(found)
-    return sum(manifest.prompts for manifest in manifests(found))
+    new = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
+    seen.update(new)
+    return sum(manifest.prompts for manifest in manifests(new))
 
 
 def _check(plan: RunPlan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:

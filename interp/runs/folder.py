@@ -80,8 +80,8 @@ class RunFolder:
 
         One measured on different prompts, such as those of a smaller limit, counts as not begun.
         """
-        found = {name: self.begun(name) for name in self.record.models}
-        return {name: record for name, record in found.items() if record is not None}
+        records = {name: self.begun(name) for name in self.record.models}
+        return {name: record for name, record in records.items() if record is not None}
 
     def begun(self, model: str) -> ModelRecord | None:
         """The record of one of the models that were begun, as in `models`; None for others."""
@@ -130,14 +130,14 @@ class RunFolder:
 
     def missing(self, models: Iterable[str] | None = None) -> dict[str, list[str] | None]:
         """The missing shards of each incomplete model (by default, of all); None if not begun."""
-        found: dict[str, list[str] | None] = {}
+        missing: dict[str, list[str] | None] = {}
         for model in self.record.models if models is None else models:
             record, home = self.begun(model), self.shard_folder(model)
             if record is None:
-                found[model] = None
+                missing[model] = None
             elif ids := [id_ for id_ in record.shards if not is_folder(home / id_)]:
-                found[model] = ids
-        return found
+                missing[model] = ids
+        return missing
 
     def unfinished(self, models: Iterable[str] | None = None) -> list[str]:
         """A line about each model that lacks shards (`missing`)."""
@@ -195,16 +195,16 @@ class RunFolder:
             for shard in self.done(model):
                 if name in record.tables:
                     expected = record.tables[name]
-                    found = read_table(shard, name, expected, columns=columns, filters=filters)
-                    self._check_ids(shard / f"{name}.parquet", found, model)
-                    yield found
+                    table = read_table(shard, name, expected, columns=columns, filters=filters)
+                    self._check_ids(shard / f"{name}.parquet", table, model)
+                    yield table
 
     def _check_ids(self, file: Path, table: pa.Table, model: str) -> None:
         """Check that the rows of a shard are about its model and the prompts of the run."""
-        known = {"model": pa.array([model]), **self._known}
-        for column in known.keys() & set(table.column_names):
+        allowed = {"model": pa.array([model]), **self._known}
+        for column in allowed.keys() & set(table.column_names):
             ids = pc.unique(table[column]).drop_null()  # a pair that fails has no prompts
-            strange = ids.filter(pc.invert(pc.is_in(ids, value_set=known[column])))
+            strange = ids.filter(pc.invert(pc.is_in(ids, value_set=allowed[column])))
             if len(strange):
                 raise UserError(
                     f"{file} has rows of another {column}, {shortened(str(strange[0]))}; rerun the "
@@ -261,9 +261,9 @@ class RunFolder:
     def change(self, changes: Callable[[RunRecord], Mapping[str, object]]) -> None:
         """Reread the record, which other commands may have changed, and apply changes to it."""
         with locked(self.folder, RECORD_LOCK):
-            there = RunFolder.read(self.folder).record
-            self.record = updated(there, changes(there))
-            if self.record != there:
+            record = RunFolder.read(self.folder).record
+            self.record = updated(record, changes(record))
+            if self.record != record:
                 write_record(inside(self.folder, RECORD), self.record)
 
     def note_report(self, names: Iterable[str]) -> None:
@@ -334,14 +334,14 @@ class ModelProgress:
 def progress(run: RunFolder) -> Iterator[ModelProgress]:
     """The progress of a run with each of its models."""
     for model in run.record.models:
-        found, claims = list(manifests(run.done(model))), run.claims(model)
-        done, seconds = (sum(getattr(m, name) for m in found) for name in ("prompts", "seconds"))
+        shards, claims = list(manifests(run.done(model))), run.claims(model)
+        done, seconds = (sum(getattr(m, name) for m in shards) for name in ("prompts", "seconds"))
         running = sum(map(claims.held, claims.all()))
         yield ModelProgress(
             model,
             prompts=run.record.run.prompts,
             done=done,
-            failed=sum(manifest.errors for manifest in found),
+            failed=sum(manifest.errors for manifest in shards),
             running=running,
             rate=running * done / seconds if running and done and seconds else float("nan"),
         )

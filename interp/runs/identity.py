@@ -37,9 +37,9 @@ def code_version(modules: tuple[str, ...]) -> str:
     """
     digest = hashlib.sha256()
     for module in sorted(closure(modules)):
-        own = _source(module)
+        source = _source(module)
         digest.update(module.encode())
-        digest.update(b"" if own is None else own.meaning)
+        digest.update(b"" if source is None else source.meaning)
     return digest.hexdigest()
 
 
@@ -87,17 +87,17 @@ def closure(modules: Iterable[str]) -> set[str]:
     """The modules and all that they import, even indirectly, from interp and their own packages."""
     waiting = list(modules)
     packages = {*OWN_PACKAGES, *(_package(module) for module in waiting)}
-    found: set[str] = set()
+    reached: set[str] = set()
     while waiting:
         module = waiting.pop()
-        if module not in found:
-            found.add(module)
+        if module not in reached:
+            reached.add(module)
             source = _source(module)
             names = () if source is None else source.imports
-            own = [name for name in names if _package(name) in packages]
-            places = [place for name in own for place in _places(name)]
+            followed = [name for name in names if _package(name) in packages]
+            places = [place for name in followed for place in _places(name)]
             waiting += [place for place in places if _package(place) in packages and _file(place)]
-    return found
+    return reached
 
 
 @cache
@@ -106,11 +106,11 @@ def _places(name: str) -> tuple[str, ...]:
 
     Names that are defined inside a module are none. "*" stands for all that a module offers.
     """
-    module, _, own = name.rpartition(".")
+    module, _, last = name.rpartition(".")
     source = None if _file(name) else _source(module)
     offered = {} if source is None else source.homes
-    taken = [(one, home) for one, home in offered.items() if own in (one, "*")]
-    return tuple(place for one, home in taken for place in (home, f"{home}.{one}")) or (name,)
+    taken = [(offer, home) for offer, home in offered.items() if last in (offer, "*")]
+    return tuple(place for offer, home in taken for place in (home, f"{home}.{offer}")) or (name,)
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -119,8 +119,8 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield "", alias.name
-                own = alias.asname or _package(alias.name)
-                yield own, alias.name if alias.asname else own
+                bound = alias.asname or _package(alias.name)
+                yield bound, alias.name if alias.asname else bound
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield "", node.module
             yield from ((a.asname or a.name, f"{node.module}.{a.name}") for a in node.names)
@@ -162,10 +162,10 @@ def _file(module: str) -> Path | None:
     if spec is None:
         return None
     bare = [Path(place, *within) for place in spec.submodule_search_locations or ()]
-    found = [file for path in bare for file in (path.with_suffix(".py"), path / "__init__.py")]
+    files = [file for path in bare for file in (path.with_suffix(".py"), path / "__init__.py")]
     if not within:
-        found = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
-    return next((file for file in found if file.is_file()), None)
+        files = [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+    return next((file for file in files if file.is_file()), None)
 
 
 _AROUND = ("shots", "shots_seed", "instruction", "system_prompt", "answer_prefix")
@@ -177,7 +177,7 @@ _SELECTION = ("pairs", "spread_seed")
 
 def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
     """The identity of a run, as in its record."""
-    known = prompts.decisive
+    naming = prompts.decisive
     return RunIdentity.model_validate(
         {
             "measurement": spec.name,
@@ -187,7 +187,7 @@ def run_identity(prompts: PromptSet, spec: "Spec") -> RunIdentity:
             "prompts": len(prompts),
             "data": prompts.description,
             "ratio": None if prompts.ratio is None else tuple(prompts.ratio),
-            "decisive": None if known is None else {**known._asdict(), "among": [*known.among]},
+            "decisive": None if naming is None else {**naming._asdict(), "among": [*naming.among]},
             "data_hash": prompts.content_hash(),
             "code": code_version((*spec.modules(), *sorted(prompts.parser_modules()))),
         }
@@ -292,9 +292,9 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
             )
         return True
     for key in ("measurement", "system", "seed", "prompts"):
-        there, here = getattr(earlier, key), getattr(now, key)
-        if there != here:
-            shown = f"its {key} is {shortened(repr(there))}, this run's is {shortened(repr(here))}"
+        old, new = getattr(earlier, key), getattr(now, key)
+        if old != new:
+            shown = f"its {key} is {shortened(repr(old))}, this run's is {shortened(repr(new))}"
             raise _different(folder, shown)
     if earlier.data_hash != now.data_hash:
         raise _different(folder, "its data differ, or have changed since")
@@ -311,8 +311,8 @@ def _different(folder: Path, how: str) -> UserError:
 def _check_options(folder: Path, earlier: Mapping[str, object], now: Mapping[str, object]) -> None:
     for name in dict.fromkeys([*earlier, *now]):
         if earlier.get(name) != now.get(name):
-            there, here = _option(name, earlier), _option(name, now)
-            raise _different(folder, f"that run was made {there}, this one {here}")
+            old, new = _option(name, earlier), _option(name, now)
+            raise _different(folder, f"that run was made {old}, this one {new}")
 
 
 def _around(run: RunIdentity) -> dict[str, str]:
@@ -326,7 +326,7 @@ def _option(name: str, parameters: Mapping[str, object]) -> str:
     if value in (None, False):
         return f"without {flag(name)}"
     values = [] if value is True else value if isinstance(value, list) else [value]
-    return " ".join(["with", flag(name), *(shortened(str(one)) for one in values)])
+    return " ".join(["with", flag(name), *(shortened(str(entry)) for entry in values)])
 
 
 def _without_selection(run: RunIdentity) -> tuple[object, ...]:

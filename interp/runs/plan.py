@@ -69,12 +69,12 @@ class RunPlan:
 
     def model(self, name: str) -> Model:
         """The model with this name; if it is not in memory yet, it is loaded."""
-        found = self.models[name]
-        if isinstance(found, Model):
-            return found
+        located = self.models[name]
+        if isinstance(located, Model):
+            return located
         key = name, self.origin(name), self.needs_weights
-        for known, model in self.kept or ():
-            if known == key:
+        for kept_key, model in self.kept or ():
+            if kept_key == key:
                 return model
         if self.kept:
             self.kept.clear()  # two models may not fit into memory
@@ -82,7 +82,7 @@ class RunPlan:
             echo(f"loading {name} ...")
         prompts = (prompt for stage in self.stages.values() for prompt in stage.prompts)
         model = load_for_run(
-            found, self.loading, self.computing, prompts=prompts, weights=self.needs_weights
+            located, self.loading, self.computing, prompts=prompts, weights=self.needs_weights
         )
         if self.kept is not None:
             self.kept.append((key, model))

@@ -44,8 +44,8 @@ class Rank:
         """How the process failed."""
         code = self.process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        said = f"; the end of its output:\n{end_of(self.log)}" if self.log and code > 0 else ""
-        return f"process {self.number} of the {count} that hold the model {how}{said}"
+        tail = f"; the end of its output:\n{end_of(self.log)}" if self.log and code > 0 else ""
+        return f"process {self.number} of the {count} that hold the model {how}{tail}"
 
 
 def run_ranks(command: Callable[..., list[str]], count: int) -> None:
@@ -64,9 +64,9 @@ def run_ranks(command: Callable[..., list[str]], count: int) -> None:
             for number in range(count):
                 log = Path(folder, f"{number}.log") if number else None
                 output = streams.enter_context(log.open("xb")) if log else None
-                own = ["--rank", str(number), "--meeting", str(Path(folder, "meeting"))]
+                options = ["--rank", str(number), "--meeting", str(Path(folder, "meeting"))]
                 process = subprocess.Popen(
-                    command(*own, "--parent", str(os.getpid())),
+                    command(*options, "--parent", str(os.getpid())),
                     env={**os.environ, **share_of_cores(count)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,

@@ -306,9 +306,9 @@ def read_record(file: Path, kind: type[_Record]) -> _Record | None:
                 "this version cannot read. Use another --out"
             ) from error
         changed = error.errors(include_url=False)[0]["loc"] == ("sha256",)
-        told = "it has changed since it was written" if changed else fault_of(error)
+        reason = "it has changed since it was written" if changed else fault_of(error)
         raise UserError(
-            f"{file} is damaged, or was written by another version of interp: {told}. "
+            f"{file} is damaged, or was written by another version of interp: {reason}. "
             "Use another --out, or restore the file"
         ) from error
 
@@ -350,11 +350,11 @@ def updated(record: _Record, changes: Mapping[str, object]) -> _Record:
 
 def _opened(content: bytes) -> bytes:
     """The text of a record without its checksum, if it has one and is unchanged."""
-    found = _SEAL.search(content)
-    if not found:
+    seal = _SEAL.search(content)
+    if not seal:
         return content
-    text = content[: found.start()] + b"\n}\n"
-    unchanged = hashlib.sha256(text).hexdigest().encode() == found[1]
+    text = content[: seal.start()] + b"\n}\n"
+    unchanged = hashlib.sha256(text).hexdigest().encode() == seal[1]
     return text if unchanged else content
 
 
@@ -380,11 +380,11 @@ def now() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages on which numbers may depend."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            installed[package] = version(package)
+    return installed
 
 
 def cluster_job() -> str | None:

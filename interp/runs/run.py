@@ -111,8 +111,8 @@ class Run(RunFolder):
 
     def gives_way(self) -> bool:
         """Whether this process created the run and the run has no results yet."""
-        there = {name for name in files.names_in(self.folder) if not name.startswith(".")}
-        return self.made is not None and there <= {RECORD, PROMPTS, "workers"}
+        names = {name for name in files.names_in(self.folder) if not name.startswith(".")}
+        return self.made is not None and names <= {RECORD, PROMPTS, "workers"}
 
     def remove(self) -> None:
         """Remove a run without results (`gives_way`), unless another command has joined it."""
@@ -121,8 +121,8 @@ class Run(RunFolder):
             files.locked(self.folder, IN_USE, wait=False) as unused,
             suppress(OSError),
         ):
-            there = records.read_record(files.inside(self.folder, RECORD), records.RunRecord)
-            if unused and self.gives_way() and there == self.record:
+            record = records.read_record(files.inside(self.folder, RECORD), records.RunRecord)
+            if unused and self.gives_way() and record == self.record:
                 # The run has not changed since this process created it.
                 files.remove_plain(self.folder, [RECORD, PROMPTS])
         with suppress(OSError):
@@ -153,11 +153,11 @@ class Run(RunFolder):
         name = measurement.model.name
         shards = self._begin(measurement, dict(origin or {}))
         claims = self._claims_of(name)
-        claims.longest = max((found.seconds for found in manifests(self.done(name))), default=0)
+        claims.longest = max((record.seconds for record in manifests(self.done(name))), default=0)
         # If memory ran out earlier on this kind of device, start with the reduced batch size.
         budget = measurement.budget
-        known = _known(self.folder).get(_key(measurement), budget.tokens)
-        budget.tokens = min(budget.tokens, known)
+        fitting = _known(self.folder).get(_key(measurement), budget.tokens)
+        budget.tokens = min(budget.tokens, fitting)
         done = sum(shard.end - shard.start for shard in shards if shard.done)
         if done < len(self.prompts):
             measurement.prepare(self.prompts)
@@ -185,10 +185,10 @@ class Run(RunFolder):
         seconds = time.monotonic() - start
         write(shard, measurement.tables, measured, seconds=seconds)
         if measurement.budget.shrunk:  # other workers and later calls begin with this batch size
-            known, own = _known(self.folder), {_key(measurement): measurement.budget.tokens}
-            if known | own != known:
+            sizes, new = _known(self.folder), {_key(measurement): measurement.budget.tokens}
+            if sizes | new != sizes:
                 records.write_record(
-                    files.inside(self.folder, records.MEMORY), records.Memory(tokens=known | own)
+                    files.inside(self.folder, records.MEMORY), records.Memory(tokens=sizes | new)
                 )
         if measured.errors:
             self._check_errors(measurement.model)
@@ -210,7 +210,7 @@ class Run(RunFolder):
     def forget_errors(self) -> int:
         """Set shards with errors aside to be measured again; return their number."""
         done = [shard for model in self.models() for shard in self.done(model)]
-        failed = [shard for shard in done if any(found.errors for found in manifests([shard]))]
+        failed = [shard for shard in done if any(record.errors for record in manifests([shard]))]
         for shard in failed:
             self._set_aside(shard)
         return len(failed)
@@ -287,12 +287,12 @@ class Run(RunFolder):
         return self._claims.setdefault(model, self.claims(model))
 
     def _check_errors(self, model: "Model") -> None:
-        found = list(manifests(self.done(model.name)))
-        errors = sum(manifest.errors for manifest in found)
-        units = sum(manifest.units for manifest in found)
-        prompts = sum(manifest.prompts for manifest in found)
+        done = list(manifests(self.done(model.name)))
+        errors = sum(manifest.errors for manifest in done)
+        units = sum(manifest.units for manifest in done)
+        prompts = sum(manifest.prompts for manifest in done)
         if errors * prompts > self.fail_on_error * len(self.prompts) * units:
-            example = next(manifest.example for manifest in found if manifest.errors)
+            example = next(manifest.example for manifest in done if manifest.errors)
             from interp.measuring.core import explained  # imports torch
 
             self.tell("explain", error=example or "")
@@ -329,9 +329,9 @@ def in_use(run: Run) -> Iterator[None]:
     """
     with files.locked(run.folder, IN_USE, shared=True):
         with files.locked(run.folder, RECORD_LOCK):
-            there = RunFolder.read(run.folder).record.run
-        if there != run.record.run:
-            raise UserError(_taken(run.folder, there))
+            recorded = RunFolder.read(run.folder).record.run
+        if recorded != run.record.run:
+            raise UserError(_taken(run.folder, recorded))
         yield
 
 

@@ -100,8 +100,8 @@ def cut_by(
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
-            own = read(prompt)
-            digest.update(json.dumps(own).encode() if own else b"")
+            basis = read(prompt)
+            digest.update(json.dumps(basis).encode() if basis else b"")
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))
         start = end
@@ -172,8 +172,8 @@ def damage(folder: Path) -> str | None:
         listed = read_manifest(folder).files.items()
     except UserError as error:
         return str(error)
-    found = (change_in(folder, name, expected) for name, expected in listed)
-    return next(filter(None, found), None)
+    changes = (change_in(folder, name, expected) for name, expected in listed)
+    return next(filter(None, changes), None)
 
 
 def unchanged_file(folder: Path, table: str) -> Path:
@@ -208,10 +208,10 @@ def read_table(
         content = files.read_bytes(file)
         if hashlib.sha256(content).hexdigest() != read_manifest(folder).files.get(file.name):
             raise UserError(f"{file} has changed since it was written; {_RERUN}")
-        found = column_types(pq.read_schema(io.BytesIO(content)))
-        if found != expected:
+        actual = column_types(pq.read_schema(io.BytesIO(content)))
+        if actual != expected:
             raise UserError(
-                f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}; "
+                f"{file} has the columns {', '.join(actual)}; expected {', '.join(expected)}; "
                 f"{_RERUN}"
             )
         return read_columns(content, columns, filters)
@@ -229,10 +229,10 @@ def read_columns(
     Raises:
         UserError: the file has no such column.
     """
-    there = pq.read_schema(io.BytesIO(content)).names
-    absent = [column for column in columns or () if column not in there]
+    names = pq.read_schema(io.BytesIO(content)).names
+    absent = [column for column in columns or () if column not in names]
     if absent:
-        raise UserError(f"the table has no column {absent[0]!r}; it has {', '.join(there)}")
+        raise UserError(f"the table has no column {absent[0]!r}; it has {', '.join(names)}")
     chosen = None if columns is None else list(columns)
     if any(operator == "in" and not value for _, operator, value in filters or ()):
         # pyarrow gives an empty list the type null, which matches no column.

@@ -100,8 +100,8 @@ def _private_folder(call: str) -> Path:
     for folder in (state / "interp", state / "interp" / "slurm", state / "interp" / "slurm" / call):
         with writing(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if not is_folder(folder) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = folder.lstat()
+        if not is_folder(folder) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise UserError(
                 f"{folder} belongs to another user, or others may write to it, but jobs would "
                 "run its files; remove it, or set XDG_STATE_HOME to a folder of your own"
@@ -133,9 +133,9 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Any]:
 
 def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Job[None]]:
     # If sbatch fails, submitit prints its message and also raises it: print only on success.
-    said = StringIO()
+    printed = StringIO()
     try:
-        with redirect_stderr(said):
+        with redirect_stderr(printed):
             submitted = executor.submit_array(jobs)
     except (FailedJobError, OSError) as error:
         reason = str(error).strip()
@@ -145,7 +145,7 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
                 "the SLURM controller can be reached, or use --executor local"
             ) from error
         raise UserError(f"SLURM rejected the jobs: {reason}; change or omit an option") from error
-    sys.stderr.write(said.getvalue())
+    sys.stderr.write(printed.getvalue())
     return submitted
 
 
@@ -192,9 +192,9 @@ class Queue:
     def state(self, job: str) -> str:
         """SLURM's name for the state of a job."""
         if time.monotonic() - self._read_at >= POLL_SECONDS:
-            going = [own for own, state in self._states.items() if state not in _ENDED]
+            going = [id_ for id_, state in self._states.items() if state not in _ENDED]
             if going and (listed := _listed()) is not None:
-                self._states |= {own: listed.get(own) or _accounted(own) for own in going}
+                self._states |= {id_: listed.get(id_) or _accounted(id_) for id_ in going}
             self._read_at = time.monotonic()
         return self._states[job]
 

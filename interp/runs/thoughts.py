@@ -44,8 +44,8 @@ def with_thoughts(
     if where.is_file():
         if prompts is None:
             raise UserError(f"{where} is a file; pass the prompts that its thoughts are about too")
-        found, about = stored_thoughts(model, where, prompts)
-        return replace(model, thoughts=found, thought_texts=about)
+        by_prompt, about = stored_thoughts(model, where, prompts)
+        return replace(model, thoughts=by_prompt, thought_texts=about)
     run = RunFolder.read(where)
     if "thoughts" not in run.tables():
         raise UserError(
@@ -59,14 +59,14 @@ def _with_rows(model: Model, table: pd.DataFrame, where: str) -> Model:
     """The model with the thoughts in a table like that of `generate`."""
     thoughts = table[(table["model"] == model.name) & (table["error"] == "")]
     if thoughts.empty:
-        there = ", ".join(table["model"].unique())
-        raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
+        others = ", ".join(table["model"].unique())
+        raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {others}")
     if thoughts.duplicated(["prompt_id", "draw"]).any():
         raise UserError(f"{where} has two thoughts of one draw; draw the thoughts again")
-    found: dict[str, list[Thought]] = {}
+    drawn: dict[str, list[Thought]] = {}
     for row in thoughts.sort_values("draw").to_dict("records"):
         ended = row["finished"] == "marker" or bool(row["forced"])
         thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
-        found.setdefault(row["prompt_id"], []).append(thought)
-    whole = {prompt: tuple(draws) for prompt, draws in found.items()}
-    return replace(model, thoughts=whole, thought_texts=None)
+        drawn.setdefault(row["prompt_id"], []).append(thought)
+    by_prompt = {prompt: tuple(draws) for prompt, draws in drawn.items()}
+    return replace(model, thoughts=by_prompt, thought_texts=None)

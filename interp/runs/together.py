@@ -98,8 +98,8 @@ class Ranks:
                     raise
                 ending = Ending.OUT_OF_MEMORY
             # Outside the except clause, since the error keeps the batch's tensors in memory.
-            said = f"{_NO_ANSWER}; this one stopped because of: {reason}" if reason else ""
-            endings = self._endings(Step.BATCH, ending, said)
+            otherwise = f"{_NO_ANSWER}; this one stopped because of: {reason}" if reason else ""
+            endings = self._endings(Step.BATCH, ending, otherwise)
             if Ending.REFUSED in endings and len(set(endings)) > 1:
                 raise LostRankError(
                     "one of the processes that hold the model refused what the others measured"
@@ -116,22 +116,22 @@ class Ranks:
         ending = Ending.OUT_OF_MEMORY if here else Ending.FINE
         return max(self._endings(Step.PASS, ending)) == Ending.OUT_OF_MEMORY
 
-    def _endings(self, step: Step, own: Ending, otherwise: str = "") -> list[Ending]:
+    def _endings(self, step: Step, ending: Ending, otherwise: str = "") -> list[Ending]:
         """How a step ended in each rank; `otherwise` says that one is lost, or at another step."""
-        if own == Ending.OUT_OF_MEMORY:
+        if ending == Ending.OUT_OF_MEMORY:
             otherwise = (
                 "memory ran out in one of the processes that hold the model, but not in all; use "
                 "smaller batches (--batch-tokens), or more processes (--tensor-parallel)"
             )
-        sent = torch.tensor([step, own])
-        found = [torch.empty_like(sent) for _ in range(self.count)]
-        patience = LONGEST if own == Ending.FINE else AFTER_FAILURE
+        sent = torch.tensor([step, ending])
+        received = [torch.empty_like(sent) for _ in range(self.count)]
+        patience = LONGEST if ending == Ending.FINE else AFTER_FAILURE
         with _losing(otherwise):
-            work = distributed.all_gather(found, sent, group=self.group, async_op=True)
+            work = distributed.all_gather(received, sent, group=self.group, async_op=True)
             work.wait(patience)
-        if any(int(one[0]) != step for one in found):
+        if any(int(reply[0]) != step for reply in received):
             raise LostRankError(otherwise or _NO_ANSWER)
-        return [Ending(int(one[1])) for one in found]
+        return [Ending(int(reply[1])) for reply in received]
 
 
 _NO_ANSWER = "another process that holds a part of the model has ended or does not answer"

@@ -67,13 +67,13 @@ def _threads() -> int:
 
 def worker_records(folder: Path, call: str | None = None) -> list[records.WorkerRecord]:
     """The records of a call's workers, or of all workers, in starting order."""
-    found = [
+    workers = [
         record
         for name in worker_names(folder)
         if (record := records.read_record(inside(folder, WORKERS, name), records.WorkerRecord))
     ]
-    found.sort(key=lambda record: (record.started, record.call, record.number))
-    return [record for record in found if call in (None, record.call)]
+    workers.sort(key=lambda record: (record.started, record.call, record.number))
+    return [record for record in workers if call in (None, record.call)]
 
 
 def ended_call(folder: Path, call: records.Call) -> records.Call:
@@ -130,10 +130,10 @@ class WorkerCommand:
 
     def of(self, number: int, *options: str) -> list[str]:
         """The command line of the worker with this index, as words."""
-        own = [str(self.folder), str(number), "--call", self.call, *options]
+        words = [str(self.folder), str(number), "--call", self.call, *options]
         if self.ranks > 1:
-            own += ["--ranks", str(self.ranks)]
-        return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
+            words += ["--ranks", str(self.ranks)]
+        return [sys.executable, "-m", "interp", "work", *words, "--", self.job]
 
 
 def end_of(log: Path) -> str:

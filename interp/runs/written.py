@@ -27,9 +27,9 @@ WORKERS = "workers"
 
 def noted(folder: Path, record: records.FolderRecord, names: Iterable[str]) -> dict[str, str]:
     """The pages and figures on record after some were written; removed ones are forgotten."""
-    known = {name: inside(folder, *name.split("/")) for name in record.report}
-    there = {name: record.report[name] for name, file in known.items() if file.exists()}
-    return there | {name: checksum(inside(folder, *name.split("/"))) for name in names}
+    listed = {name: inside(folder, *name.split("/")) for name in record.report}
+    kept = {name: record.report[name] for name, file in listed.items() if file.exists()}
+    return kept | {name: checksum(inside(folder, *name.split("/"))) for name in names}
 
 
 def change_in(folder: Path, name: str, expected: str) -> str | None:
@@ -45,8 +45,8 @@ def change_in(folder: Path, name: str, expected: str) -> str | None:
 
 def faults(folder: Path, record: records.FolderRecord) -> Iterator[str]:
     """A line about each page, figure or record that is missing, has changed or is not listed."""
-    found = (change_in(folder, name, expected) for name, expected in record.report.items())
-    yield from filter(None, found)
+    changes = (change_in(folder, name, expected) for name, expected in record.report.items())
+    yield from filter(None, changes)
     if records.is_sealed(folder / record.FILE):
         for name in unlisted(folder, record):
             yield f"{name} is not on record; run interp report {folder}"
@@ -73,16 +73,16 @@ def worker_names(folder: Path) -> list[str]:
 
 def unlisted(folder: Path, record: records.FolderRecord) -> list[str]:
     """The pages, with their tables and figures, that are not on record."""
-    found = (
+    pages = (
         f"{place}/{name}".removeprefix("/")
         for place, pattern in PAGES.items()
         for name in names_in(folder / place)
         if re.fullmatch(pattern, name) and not name.startswith(".")
     )
-    return [name for name in found if name not in record.report]
+    return [name for name in pages if name not in record.report]
 
 
 def unsealed(folder: Path, record: records.FolderRecord) -> list[str]:
     """The records that an earlier version wrote, without a checksum."""
-    others = [f"{own}/{name}" for own in ("models", WORKERS) for name in names_in(folder / own)]
+    others = [f"{home}/{name}" for home in ("models", WORKERS) for name in names_in(folder / home)]
     return [name for name in (record.FILE, *others) if not records.is_sealed(folder / name)]

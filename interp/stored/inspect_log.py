@@ -99,10 +99,10 @@ def outputs_of_log(file: Path, document: object = None) -> Iterator[Output]:
     log, samples = log_of(file, document)
     for where, record in samples:
         sample = checked(where, Sample, record)
-        said = sample.output
-        first = said.choices[0] if said.choices else Choice(message=said.completion or "")
+        output = sample.output
+        first = output.choices[0] if output.choices else Choice(message=output.completion or "")
         yield replace(
-            first.output(where, model=said.model or log.eval.model, draw=sample.epoch - 1),
+            first.output(where, model=output.model or log.eval.model, draw=sample.epoch - 1),
             prompt_id=str(sample.id),
             prompt=sample.asked,
             error="" if sample.error is None else f"the sample failed: {reason_of(sample.error)}",
@@ -130,25 +130,25 @@ def log_of(file: Path, document: object = None, *, short: bool = False) -> tuple
     log = checked(file.name, Log, document)
     if log.samples is None:
         raise UserError(f"{file.name} holds no samples; expected a log that was written with them")
-    return log, ((f"{file.name}, sample {n}", own) for n, own in enumerate(log.samples, 1))
+    return log, ((f"{file.name}, sample {n}", sample) for n, sample in enumerate(log.samples, 1))
 
 
 def _samples(file: Path, short: bool) -> Records:
     with _opened(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
-        whole = [n for n in members if n.startswith("samples/") and n.endswith(".json")]
+        samples = [n for n in members if n.startswith("samples/") and n.endswith(".json")]
         parts = [name for name in members if name.startswith("_journal/summaries/")]
         parts = ["summaries.json"] if "summaries.json" in members else parts
         if short and all(members[name].file_size <= MOST_OF_ONE for name in parts):
-            found = [
-                (where, own)
+            summaries = [
+                (where, summary)
                 for where, read in _unpacked(file.name, archive, [members[name] for name in parts])
-                for own in (read if isinstance(read, list) else [read])
+                for summary in (read if isinstance(read, list) else [read])
             ]
-            if len(found) >= len(whole):
-                yield from found
+            if len(summaries) >= len(samples):
+                yield from summaries
                 return
-        yield from _unpacked(file.name, archive, [members[name] for name in whole])
+        yield from _unpacked(file.name, archive, [members[name] for name in samples])
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def _member(where: str, archive: ZipFile, member: ZipInfo) -> object:
         ) from error
     if len(content) > MOST_OF_ONE:
         raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
-    marks = (found for found in _VALUE.finditer(content) if found["mark"])
+    marks = (piece for piece in _VALUE.finditer(content) if piece["mark"])
     many = sum(map(content.count, (b",", b"[", b"{"))) > MOST_OBJECTS  # with those in strings
     if many and any(islice(marks, MOST_OBJECTS, None)):
         raise UserError(f"{where} has more than {MOST_OBJECTS:,} values; store it without events")

@@ -78,27 +78,27 @@ _BODIES: Mapping[str, type[_Body]] = {
 def _texts(where: str, body: _Body) -> Iterator[Output]:
     if not body.choices:
         yield _failed(where, "the response has no choice")
-    for place, own in enumerate(body.choices or ()):
-        draw = place if own.index is None else own.index
-        yield own.output(where, model=body.model, draw=draw)
+    for place, choice in enumerate(body.choices or ()):
+        draw = place if choice.index is None else choice.index
+        yield choice.output(where, model=body.model, draw=draw)
 
 
 def _texts_of_body(where: str, body: Any) -> Iterator[Output]:
-    own = body if isinstance(body, Mapping) else {}
-    blocked = own.get("promptFeedback") or own.get("prompt_feedback")
-    if own.get("error") or own.get("object") == "error" or not own:
+    fields = body if isinstance(body, Mapping) else {}
+    blocked = fields.get("promptFeedback") or fields.get("prompt_feedback")
+    if fields.get("error") or fields.get("object") == "error" or not fields:
         yield _failed(where, reason_of(body) if body else "no response")
-    elif blocked and not own.get("candidates"):
+    elif blocked and not fields.get("candidates"):
         yield _failed(where, one_line(str(blocked), 200))
-    elif kind := _of_keys(_BODIES, own):
-        found = checked(where, kind, body)
-        if isinstance(found, _Response) and found.status not in ("completed", "incomplete"):
-            yield replace(_failed(where, f"its status is {found.status}"), model=found.model)
+    elif kind := _of_keys(_BODIES, fields):
+        response = checked(where, kind, body)
+        if isinstance(response, _Response) and response.status not in ("completed", "incomplete"):
+            yield replace(_failed(where, f"its status is {response.status}"), model=response.model)
         else:
-            yield from _texts(where, found)
+            yield from _texts(where, response)
     else:
         raise UserError(
-            f"{where} holds a response with {one_line(', '.join(own), 160)}; expected a chat "
+            f"{where} holds a response with {one_line(', '.join(fields), 160)}; expected a chat "
             "completion (choices), a response of OpenAI's Responses API (output), a message of "
             "Anthropic (content) or Gemini's candidates"
         )
@@ -157,7 +157,7 @@ def _of_request(where: str, record: object) -> Iterator[Output]:
 
 def _named(record: _Named, texts: Iterable[Output], **prompt: Any) -> Iterator[Output]:
     named = None if record.id is None else str(record.id)
-    yield from (replace(own, prompt_id=named, **prompt) for own in texts)
+    yield from (replace(text, prompt_id=named, **prompt) for text in texts)
 
 
 class LmEvalSample(Stored):
@@ -172,20 +172,20 @@ class LmEvalSample(Stored):
     @property
     def prompt_id(self) -> str | None:
         """The id of the prompt, in tasks that interp exports."""
-        own = self.doc.get("prompt_id")
-        return own if isinstance(own, str) else None
+        id_ = self.doc.get("prompt_id")
+        return id_ if isinstance(id_, str) else None
 
     @property
     def requests(self) -> list[tuple[str, object]]:
         """What the model read in each request, and the option that it scored or how it wrote."""
-        found: list[tuple[str, object]] = []
-        given = self.arguments
-        given = list(given.values()) if isinstance(given, dict) else given
-        for own in given if isinstance(given, list) else ():
-            match list(own.values()) if isinstance(own, dict) else own:
+        requests: list[tuple[str, object]] = []
+        arguments = self.arguments
+        arguments = list(arguments.values()) if isinstance(arguments, dict) else arguments
+        for request in arguments if isinstance(arguments, list) else ():
+            match list(request.values()) if isinstance(request, dict) else request:
                 case [str(text), *rest]:
-                    found.append((text, rest[0] if rest else None))
-        return found
+                    requests.append((text, rest[0] if rest else None))
+        return requests
 
 
 def _of_sample(where: str, record: object) -> Iterator[Output]:
@@ -194,15 +194,15 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
     requests, read = sample.requests, sample.doc.get("text")
     prompt = requests[0][0] if requests else read if isinstance(read, str) else None
     about: Any = {"prompt": prompt, "prompt_id": sample.prompt_id, "filter": sample.filter}
-    found = Output(where, "", rendered=True, **about)
-    texts = [text for own in sample.resps for text in (own if isinstance(own, list) else [own])]
+    blank = Output(where, "", rendered=True, **about)
+    texts = [text for resp in sample.resps for text in (resp if isinstance(resp, list) else [resp])]
     if not all(isinstance(text, str) for text in texts):
-        yield replace(found, chosen=_likeliest(where, requests, sample.resps))
+        yield replace(blank, chosen=_likeliest(where, requests, sample.resps))
         return
     filtered = sample.filtered_resps if isinstance(sample.filtered_resps, list) else []
     for draw, text in enumerate(texts):
-        own = filtered[draw] if len(filtered) == len(texts) else None
-        yield replace(found, text=text, draw=draw, chosen=own if isinstance(own, str) else None)
+        left = filtered[draw] if len(filtered) == len(texts) else None
+        yield replace(blank, text=text, draw=draw, chosen=left if isinstance(left, str) else None)
 
 
 def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequence[object]) -> str:
@@ -211,8 +211,8 @@ def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequen
     Options without the prompt, which acc_mutual_info also scores, do not count.
     """
     scored = [
-        (option.strip(), _log_likelihood(own))
-        for (text, option), own in zip(requests, resps, strict=False)
+        (option.strip(), _log_likelihood(resp))
+        for (text, option), resp in zip(requests, resps, strict=False)
         if isinstance(option, str) and text == requests[0][0]
     ]
     if len(dict(scored)) < 2 or len(requests) != len(resps):
@@ -221,26 +221,26 @@ def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequen
             "that generates text (output_type: generate_until), or that compares options after "
             "one text (multiple_choice)"
         )
-    if any(math.isnan(own) for _, own in scored):
+    if any(math.isnan(likelihood) for _, likelihood in scored):
         raise UserError(
             f"{where} holds a log-likelihood that is no number; run lm-eval again with a model "
             "that computes numbers"
         )
-    most = max(own for _, own in scored)
+    most = max(likelihood for _, likelihood in scored)
     if most > 1e-3:  # by more than rounding
         raise UserError(
             f"{where} holds {most:g} as a log-likelihood; expected numbers up to 0. Run lm-eval "
             "again with a model that computes them, and store them with their sign"
         )
-    best = {option for option, own in scored if own == most}
+    best = {option for option, likelihood in scored if likelihood == most}
     return best.pop() if len(best) == 1 else ""
 
 
 def _log_likelihood(response: object) -> float:
     """The number in the first response to a request, [[-1.5, false]]; nan if there is none."""
-    own = innermost(response)
+    first = innermost(response)
     try:
-        return real(own) if isinstance(own, str | int | float) else math.nan
+        return real(first) if isinstance(first, str | int | float) else math.nan
     except (ValueError, OverflowError):
         return math.nan
 
@@ -253,9 +253,9 @@ def innermost(nested: object) -> object:
 
 
 KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
-    **{f"custom_id {own}": _of_batch for own in ("response", "result", "error")},
-    **{f"key {own}": _of_batch for own in ("response", "error")},
-    **{f"request {own}": _of_batch for own in ("response", "status")},
+    **{f"custom_id {key}": _of_batch for key in ("response", "result", "error")},
+    **{f"key {key}": _of_batch for key in ("response", "error")},
+    **{f"request {key}": _of_batch for key in ("response", "status")},
     "doc resps": _of_sample,
     "outputs": _of_request,
     **dict.fromkeys(_BODIES, _of_body),
@@ -277,4 +277,4 @@ def record_reader(record: object) -> Callable[[str, Any], Iterator[Output]] | No
 
 def _of_keys(kinds: Mapping[str, _Kind], record: Mapping[str, Any]) -> _Kind | None:
     """What belongs to the first keys that a record has."""
-    return next((own for keys, own in kinds.items() if record.keys() >= set(keys.split())), None)
+    return next((kind for keys, kind in kinds.items() if record.keys() >= set(keys.split())), None)

@@ -55,17 +55,17 @@ class Matched:
     @property
     def draws(self) -> int:
         """The largest number of texts on one prompt."""
-        counts = (sum(not own.error for own in texts) for texts in self.outputs.values())
+        counts = (sum(not output.error for output in texts) for texts in self.outputs.values())
         return max(counts, default=0)
 
     def problems(self) -> list[str]:
         """A part of a sentence about each kind of text or prompt that did not fit."""
         texts, prompts = counted(self.texts, "text"), counted(self.prompts, "prompt")
-        kinds = [(own, texts, _WRONG[kind]) for kind, own in self.wrong.items()]
+        kinds = [(places, texts, _WRONG[kind]) for kind, places in self.wrong.items()]
         lines = [
-            f"{len(own):,} of {all_} {what}, such as {_some(own)}"
-            for own, all_, what in (*kinds, (self.lacking, prompts, "have no text"))
-            if own
+            f"{len(misfits):,} of {all_} {what}, such as {_some(misfits)}"
+            for misfits, all_, what in (*kinds, (self.lacking, prompts, "have no text"))
+            if misfits
         ]
         lines += (
             f"{count:,} of {texts} have the mark {mark}, which is known neither as one of thoughts "
@@ -81,7 +81,7 @@ def _plain(text: _Text) -> _Text:
 
 
 def _some(named: Sequence[str]) -> str:
-    return ", ".join(shortened(one_line(own), 120) for own in named[:NAMED])
+    return ", ".join(shortened(one_line(name), 120) for name in named[:NAMED])
 
 
 class Matcher:
@@ -100,43 +100,43 @@ class Matcher:
 
     def match(self, outputs: Sequence[Output]) -> Matched:
         """The texts of one model by prompt; a draw that is there again counts as another draw."""
-        found: dict[str, list[Output]] = {}
+        by_prompt: dict[str, list[Output]] = {}
         wrong: dict[str, list[str]] = {kind: [] for kind in _WRONG}
-        for own in outputs:
-            id_, kind = self._prompts_of(own)
+        for output in outputs:
+            id_, kind = self._prompts_of(output)
             if kind:
-                named = f" (id {own.prompt_id!r})" if own.prompt_id is not None else ""
-                wrong[kind].append(f"{own.where}{named}")
+                named = f" (id {output.prompt_id!r})" if output.prompt_id is not None else ""
+                wrong[kind].append(f"{output.where}{named}")
             else:
-                found.setdefault(id_, []).append(own)
-        whole = {}
-        for id_, texts in found.items():
+                by_prompt.setdefault(id_, []).append(output)
+        drawn = {}
+        for id_, texts in by_prompt.items():
             # Requests that failed, which may have been repeated, come last.
-            whole[id_] = tuple(sorted(texts, key=lambda own: (bool(own.error), own.draw)))
-            repeated = "" if whole[id_][0].error else "; repeated with success"
+            drawn[id_] = tuple(sorted(texts, key=lambda output: (bool(output.error), output.draw)))
+            repeated = "" if drawn[id_][0].error else "; repeated with success"
             wrong["failed"] += [
-                f"{own.where} ({own.error.removeprefix('the request failed: ')}{repeated})"
-                for own in whole[id_]
-                if own.error
+                f"{output.where} ({output.error.removeprefix('the request failed: ')}{repeated})"
+                for output in drawn[id_]
+                if output.error
             ]
-        kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
-        wrong["cut"] = [own.where for own in kept if own.cut]
-        lacking = tuple(id_ for id_ in self._texts if id_ not in whole)
-        unknown = unknown_marks([own.text if own.cut else own.answer for own in kept])
-        return Matched(whole, len(outputs), len(self._texts), wrong, lacking, unknown)
+        kept = [output for output in chain.from_iterable(drawn.values()) if not output.error]
+        wrong["cut"] = [output.where for output in kept if output.cut]
+        lacking = tuple(id_ for id_ in self._texts if id_ not in drawn)
+        unknown = unknown_marks([output.text if output.cut else output.answer for output in kept])
+        return Matched(drawn, len(outputs), len(self._texts), wrong, lacking, unknown)
 
-    def _prompts_of(self, own: Output) -> tuple[str, str]:
+    def _prompts_of(self, output: Output) -> tuple[str, str]:
         """The id of a text's prompt, or why it has none."""
-        text, named = _plain(own.prompt), own.prompt_id
+        text, named = _plain(output.prompt), output.prompt_id
         if named in self._texts and named is not None:
-            whole = self._texts[named]
-            same = text is None or (whole in text if own.rendered else whole == text.strip())
+            prompt = self._texts[named]
+            same = text is None or (prompt in text if output.rendered else prompt == text.strip())
             return (named, "") if same else ("", "differing")
         if text is None and named is not None:  # some name prompts by their text
             text = _plain(named)
         if text is None:
             return "", "strange"
-        ids = self._within(text) if own.rendered else self._ids.get(text.strip(), [])
+        ids = self._within(text) if output.rendered else self._ids.get(text.strip(), [])
         return (ids[0], "") if len(ids) == 1 else ("", "unclear" if ids else "strange")
 
     def _within(self, read: str) -> Sequence[str]:
@@ -150,7 +150,7 @@ class Matcher:
         places = {text: read.rfind(text) + len(text) for text in self._ids if text and text in read}
         if not places:
             return ()
-        text = max(places, key=lambda one: (places[one], len(one)))
+        text = max(places, key=lambda prompt: (places[prompt], len(prompt)))
         self._ends[read[places[text] :]] = None
         return self._ids[text]
 

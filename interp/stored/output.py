@@ -73,28 +73,28 @@ def with_cuts(outputs: Sequence[Output]) -> list[Output]:
     reaches its largest length, or if others have thoughts and it has no mark, unless it ended by
     itself (a file that tells no ending cannot say so).
     """
-    starts = {own: _start(own) for own in outputs}
-    marked, apart = any(starts.values()), any(own.thought is not None for own in outputs)
+    starts = {output: _start(output) for output in outputs}
+    marked, apart = any(starts.values()), any(output.thought is not None for output in outputs)
 
-    def is_cut(own: Output) -> bool:
-        length, start = own.finished == "length", starts[own]
-        if own.error or start or (own.chosen is not None and not own.text):
+    def is_cut(output: Output) -> bool:
+        length, start = output.finished == "length", starts[output]
+        if output.error or start or (output.chosen is not None and not output.text):
             return False
-        if start is None or (length and not own.text.strip()):
+        if start is None or (length and not output.text.strip()):
             return True
-        if own.thought is not None:
+        if output.thought is not None:
             return False
-        return (marked or apart) if length else marked and own.finished is None
+        return (marked or apart) if length else marked and output.finished is None
 
-    return [replace(own, cut=True) if is_cut(own) else own for own in outputs]
+    return [replace(output, cut=True) if is_cut(output) else output for output in outputs]
 
 
-def _start(own: Output) -> int | None:
+def _start(output: Output) -> int | None:
     """Where the answer begins (`answer_start`) in a text whose prompt may open its thought."""
-    if own.thought is not None or own.error:
+    if output.thought is not None or output.error:
         return 0
-    start = answer_start(own.text.strip())
-    opened = own.rendered and begins_thought((own.prompt or "").rstrip()[-80:])
+    start = answer_start(output.text.strip())
+    opened = output.rendered and begins_thought((output.prompt or "").rstrip()[-80:])
     return None if start == 0 and opened else start
 
 

@@ -41,11 +41,11 @@ def read_outputs(file: Path) -> list[Output]:
             "as vLLM's batch output, an Inspect log, samples of lm-eval or a table"
         )
     check_fits(file)
-    found = list(_outputs(file))
-    if not found:
+    outputs = list(_outputs(file))
+    if not outputs:
         raise UserError(f"{file} holds no texts; expected at least one")
-    filters = dict.fromkeys(own.filter for own in found)
-    return found if len(filters) == 1 else _of_one_filter(file, found, tuple(filters))
+    filters = dict.fromkeys(output.filter for output in outputs)
+    return outputs if len(filters) == 1 else _of_one_filter(file, outputs, tuple(filters))
 
 
 def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) -> list[Output]:
@@ -56,9 +56,9 @@ def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) 
     )
     first: dict[tuple[str | None, str | None], str] = {}
     return [
-        replace(own, chosen=None) if own.text else own
-        for own in outputs
-        if first.setdefault((own.prompt_id, own.prompt), own.filter) == own.filter
+        replace(output, chosen=None) if output.text else output
+        for output in outputs
+        if first.setdefault((output.prompt_id, output.prompt), output.filter) == output.filter
     ]
 
 
@@ -96,8 +96,8 @@ def records_of(file: Path) -> tuple[object, Records]:
     with reading(file):
         document = parsed(file.name, file.read_bytes())
     entries = document if isinstance(document, list) else [document]
-    places = ((f"{file.name}, row {number}", own) for number, own in enumerate(entries, 1))
-    return next(iter(entries), None), places
+    located = ((f"{file.name}, row {number}", entry) for number, entry in enumerate(entries, 1))
+    return next(iter(entries), None), located
 
 
 def _lines(file: Path) -> Records:
@@ -131,10 +131,10 @@ def _whole(cell: object) -> int:
 
 def _ended(cell: object) -> Ending | None:
     """How the text ended; a word that could mean both is refused."""
-    told = ending(str(cell))
-    if told == "stop" and not NOT_CUT.fullmatch(str(cell)):
+    end = ending(str(cell))
+    if end == "stop" and not NOT_CUT.fullmatch(str(cell)):
         raise ValueError("expected length if the text was cut off, stop if it ended, or nothing")
-    return told
+    return end
 
 
 class _Row(Stored):
@@ -165,9 +165,9 @@ def _of_table(file: Path) -> Iterator[Output]:
                 "Inspect or lm-eval store them"
             )
     for place, cells in rows:
-        held = {name: own for name, own in cells.items() if text_of(own) or own == ""}
-        given = {name: own for name, own in held.items() if own != "" or name == "thought"}
-        row = checked(place, _Row, given)
+        held = {name: cell for name, cell in cells.items() if text_of(cell) or cell == ""}
+        filled = {name: cell for name, cell in held.items() if cell != "" or name == "thought"}
+        row = checked(place, _Row, filled)
         failed = "" if row.text or row.thought or not row.error else reason_of(row.error)
         where = f"{file.name}, {place.rpartition(', ')[2]}"
         error = failed and f"the request failed: {failed}"

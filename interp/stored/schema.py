@@ -51,7 +51,7 @@ class Part(Stored):
     def written(self) -> str:
         """The text of the part."""
         if isinstance(self.thinking, list):
-            return "".join(own.written for own in self.thinking)
+            return "".join(part.written for part in self.thinking)
         refused = self.refusal if isinstance(self.refusal, str) else ""
         return self.reasoning or self.thinking or self.text or refused
 
@@ -72,7 +72,7 @@ class Message(Stored):
     @property
     def _parts(self) -> list[Part]:
         content = [self.content] if isinstance(self.content, str) else self.content or ()
-        return [Part(text=own) if isinstance(own, str) else own for own in content]
+        return [Part(text=part) if isinstance(part, str) else part for part in content]
 
     @property
     def is_refusal(self) -> bool:
@@ -83,7 +83,7 @@ class Message(Stored):
     def split(self) -> tuple[str, str | None]:
         """The text, and the thought if it is held apart."""
         text, within = (
-            "".join(own.written for own in self._parts if own.is_thought is thought)
+            "".join(part.written for part in self._parts if part.is_thought is thought)
             for thought in (False, True)
         )
         thought = self.reasoning_content or self.reasoning or within
@@ -109,16 +109,16 @@ class Choice(Stored):
 
     def output(self, where: str, *, model: str | None, draw: int) -> Output:
         """The text, without its prompt."""
-        own = self.message if isinstance(self.message, Message) else Message(content=self.message)
-        text, thought = own.split
-        end = "refused" if own.is_refusal else ending(self.finish_reason)
+        reply = self.message if isinstance(self.message, Message) else Message(content=self.message)
+        text, thought = reply.split
+        end = "refused" if reply.is_refusal else ending(self.finish_reason)
         return Output(where, text, model=model, draw=draw, thought=thought, finished=end)
 
 
 def asked(messages: Iterable[Message]) -> str | None:
     """The last message of the user."""
-    own = [one.split[0] for one in messages if one.role in ("user", None)]
-    return own[-1] if own else None
+    texts = [message.split[0] for message in messages if message.role in ("user", None)]
+    return texts[-1] if texts else None
 
 
 def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
@@ -128,10 +128,10 @@ def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False)[0]
         field = ".".join(str(part)[:40] for part in problem["loc"]) or "the record"
-        told = f"{one_line(field, 160)}: {problem['msg'].removeprefix('Value error, ')[:160]}"
+        complaint = f"{one_line(field, 160)}: {problem['msg'].removeprefix('Value error, ')[:160]}"
         got = problem["input"]
         got = one_line(described(got, 60)) if isinstance(got, str | int | float) else kind_of(got)
-        raise UserError(f"{where} is damaged: {told}, got {got}") from error
+        raise UserError(f"{where} is damaged: {complaint}, got {got}") from error
 
 
 def parsed(where: str, content: bytes) -> object:

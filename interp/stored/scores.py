@@ -139,14 +139,14 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
             "or their folder, a log of Inspect (.eval, .json), or a table with an item and a score"
         )
     if path.is_dir():
-        found = _of_samples(path.resolve().name, _samples_in(path))
+        log = _of_samples(path.resolve().name, _samples_in(path))
     elif path.suffix == ".eval" or is_archive(path):
-        found = _of_log(path, *log_of(path, short=True))
+        log = _of_log(path, *log_of(path, short=True))
     else:
-        found = _of_document(path, metrics)
-    if not found.rows:
+        log = _of_document(path, metrics)
+    if not log.rows:
         raise UserError(f"{path} holds no items; expected at least one")
-    return found
+    return log
 
 
 def _of_document(path: Path, metrics: Sequence[str]) -> ScoreFile:
@@ -178,12 +178,12 @@ class _Sample(LmEvalSample):
 
 def _samples_in(folder: Path) -> dict[Path, Records]:
     with reading(folder):
-        files = sorted(own for own in folder.rglob("samples_*.jsonl") if own.is_file())
-        others = sorted(own.name for own in folder.iterdir() if not own.is_dir())
+        files = sorted(file for file in folder.rglob("samples_*.jsonl") if file.is_file())
+        others = sorted(file.name for file in folder.iterdir() if not file.is_dir())
     if not files:
-        found = f"{len(others):,} other files, such as {one_line(others[0])}" if others else "none"
+        inside = f"{len(others):,} other files, such as {one_line(others[0])}" if others else "none"
         raise UserError(
-            f"{folder} holds no samples ({found}); name a file, such as a log of Inspect or a "
+            f"{folder} holds no samples ({inside}); name a file, such as a log of Inspect or a "
             "table, or a folder with samples_*.jsonl, which lm-eval writes with --log_samples"
         )
     task, count = Counter(map(_task, files)).most_common(1)[0]
@@ -204,13 +204,13 @@ def _of_samples(name: str, files: Mapping[Path, Records]) -> ScoreFile:
     """The scores of one or more tasks, of the model that the results beside them name."""
     log = ScoreFile(name)
     for file, records in files.items():
-        task, named, told = _task(file), _SAMPLES.fullmatch(file.name), None
+        task, named, result = _task(file), _SAMPLES.fullmatch(file.name), None
         rows = [_of_sample(*record, task, log) for record in records]
         log.rows += rows
         if named and (beside := file.with_name(f"results_{named['date']}.json")).is_file():
-            told = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
-            log.settings |= _settings(_LM_EVAL, told, task)
-        model, planned = _at(told, "model_name"), _at(told, "n-samples {task} effective", task)
+            result = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
+            log.settings |= _settings(_LM_EVAL, result, task)
+        model, planned = _at(result, "model_name"), _at(result, "n-samples {task} effective", task)
         if isinstance(model, str) and model.strip() and log.name == name:
             log.name = one_line(model)
         items = len({row.item for row in rows})
@@ -231,9 +231,9 @@ def _settings(places: Iterable[str], record: object, task: str = "") -> dict[str
     settings = {}
     for place in places:
         value = _at(record, place, task)
-        told = json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
+        text = json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
         name = one_line(place.format(task=task))
-        settings[name] = "none" if value is None else one_line(told, 80)
+        settings[name] = "none" if value is None else one_line(text, 80)
     return settings
 
 
@@ -259,14 +259,14 @@ def _of_log(file: Path, about: Log, samples: Records) -> ScoreFile:
     name, done = one_line(about.eval.model or "") or file.stem, about.results
     log = ScoreFile(name, settings=_settings(_INSPECT, about.eval.model_extra))
     log.archive = file if about.samples is None else None
-    rows = [_of_summary(where, checked(where, Sample, own), log) for where, own in samples]
+    rows = [_of_summary(where, checked(where, Sample, record), log) for where, record in samples]
     log.rows = list({(row.item, row.epoch, row.text): row for row in rows}.values())
     if again := len(rows) - len(log.rows):
         log.said.append(f"{again:,} samples were repeated, of which the last counts")
     if about.status != "success" or (done and done.completed_samples < done.total_samples):
         of = f" of {done.total_samples:,}" if done and done.total_samples else ""
-        told = f"stopped early (status {one_line(about.status)}): it holds {len(log.rows):,}{of}"
-        log.said.append(f"{told} samples")
+        note = f"stopped early (status {one_line(about.status)}): it holds {len(log.rows):,}{of}"
+        log.said.append(f"{note} samples")
     return log
 
 
@@ -275,7 +275,7 @@ def _of_summary(where: str, sample: Sample, log: ScoreFile) -> Scored:
     scores, choices = sample.scores or {}, sample.output.choices
     for scorer, score in scores.items():
         parts = score.value if isinstance(score.value, dict) else {None: score.value}
-        values |= {f"{scorer}/{name}" if name else scorer: own for name, own in parts.items()}
+        values |= {f"{scorer}/{name}" if name else scorer: part for name, part in parts.items()}
     return Scored(
         str(sample.id),
         (sample.asked or "").removesuffix("...\n(content truncated)"),
@@ -286,7 +286,7 @@ def _of_summary(where: str, sample: Sample, log: ScoreFile) -> Scored:
         answer=sample.output.completion
         or next((score.answer for score in scores.values() if score.answer), ""),
         failed=sample.error is not None,
-        refused=any(own.finish_reason == "content_filter" for own in choices)
+        refused=any(choice.finish_reason == "content_filter" for choice in choices)
         or "N" in values.values(),
     )
 
@@ -317,6 +317,6 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
                 f"{where}: {item} is {described(cells[item])}; expected a text or number"
             )
         read = log.read(where, {name: cells[name] for name in scores})
-        fields = {name: own for name, own in cells.items() if name not in (item, *scores)}
+        fields = {name: cell for name, cell in cells.items() if name not in (item, *scores)}
         log.rows.append(Scored(**texts, scores=read, fields=fields))
     return log

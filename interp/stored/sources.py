@@ -34,22 +34,22 @@ class ModelTexts:
 
 def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list[ModelTexts]:
     """The texts of each model in the files, in their order; notes say what does not fit."""
-    read = [(own, read_outputs(own.file), checksum(own.file)) for own in files]
-    known = {own.name or output.model for own, found, _ in read for output in found} - {None, ""}
+    read = [(source, read_outputs(source.file), checksum(source.file)) for source in files]
+    known = {source.name or text.model for source, texts, _ in read for text in texts} - {None, ""}
     outputs: dict[str, list[Output]] = {}
     sources: dict[str, dict[str, str]] = {}
-    for own, found, sha256 in read:
-        for model, texts in _by_model(own, found, known).items():
+    for source, of_file, sha256 in read:
+        for model, texts in _by_model(source, of_file, known).items():
             outputs.setdefault(model, []).extend(texts)
-            sources.setdefault(model, {})[own.file.name] = sha256
+            sources.setdefault(model, {})[source.file.name] = sha256
         if len(outputs) > MOST_MODELS:
             raise UserError(
-                f"{own.file} has texts of more than {MOST_MODELS:,} models; expected names of "
+                f"{source.file} has texts of more than {MOST_MODELS:,} models; expected names of "
                 "models in the field or column model, or NAME=FILE"
             )
     matcher = Matcher(prompts)
-    matched = {model: matched_to(matcher, own, f"{model}: ") for model, own in outputs.items()}
-    return [ModelTexts(model, sources[model], own) for model, own in matched.items()]
+    matched = {model: matched_to(matcher, texts, f"{model}: ") for model, texts in outputs.items()}
+    return [ModelTexts(model, sources[model], match) for model, match in matched.items()]
 
 
 def _by_model(
@@ -69,16 +69,16 @@ def _by_model(
     if not named and all(output.error for output in outputs):
         named = set(known)
     default = source.file.stem if not named else min(map(str, named)) if len(named) == 1 else ""
-    found: dict[str, list[Output]] = {}
+    by_model: dict[str, list[Output]] = {}
     for output in outputs:
         model = source.name or one_line(output.model or default, LONGEST_NAME)
-        found.setdefault(model, []).append(output)
-    if nameless := found.pop("", None):
+        by_model.setdefault(model, []).append(output)
+    if nameless := by_model.pop("", None):
         echo(
             f"{source.file.name}: {len(nameless):,} of {counted(len(outputs), 'text')} name no "
             f"model, though others do, and are left out, such as {nameless[0].where}"
         )
-    return found
+    return by_model
 
 
 def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> Matched:
@@ -86,13 +86,13 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
     matched = matcher.match(with_cuts(list(outputs)))
     problems = matched.problems()
     if not matched.outputs:
-        known = ", ".join(shortened(prompt.id, 60) for prompt in matcher.prompts[:NAMED])
+        ids = ", ".join(shortened(prompt.id, 60) for prompt in matcher.prompts[:NAMED])
         raise UserError(
             f"{about}none of the texts fits a prompt: {problems[0]}. The prompts have ids such as "
-            f"{known}; use the same system, data, limit and seed as for the texts, and the id as "
+            f"{ids}; use the same system, data, limit and seed as for the texts, and the id as "
             "custom_id or prompt_id, or store the prompt's text"
         )
-    if all(own.error for texts in matched.outputs.values() for own in texts):
+    if all(output.error for texts in matched.outputs.values() for output in texts):
         raise UserError(
             f"{about}all of {counted(len(matched.wrong['failed']), 'request')} failed, such as "
             f"{matched.wrong['failed'][0]}; send them again"

@@ -127,9 +127,9 @@ def cluster_points(
         ax.set_xlabel(heading(x))
         for place, value in enumerate(means.groupby(y)[p].first()[names]):
             text = number_text(value, p_value=True)
-            said = f"p {text}" if text.startswith("<") else f"p = {text}"
-            said = "not tested" if np.isnan(value) else said
-            style.annotate(ax, said, (1, place), (6, 0), xycoords=_AT_EDGE, va="center", fontsize=9)
+            note = f"p {text}" if text.startswith("<") else f"p = {text}"
+            note = "not tested" if np.isnan(value) else note
+            style.annotate(ax, note, (1, place), (6, 0), xycoords=_AT_EDGE, va="center", fontsize=9)
         if len(groups) > 1:
             style.add_legend(ax, groups)
         return ax

@@ -183,15 +183,15 @@ class Picture(Figure):
 
     def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
         """Write the figure; the letters that its font lacks are told in words, once."""
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.filterwarnings("always", _LACKING)
             super().savefig(fname, transparent=transparent, **options)
         lacking = set()
-        for one in told:
-            if found := re.match(_LACKING, str(one.message)):
-                lacking.add(chr(int(found[1])))
+        for alert in caught:
+            if glyph := re.match(_LACKING, str(alert.message)):
+                lacking.add(chr(int(glyph[1])))
             else:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+                warnings.warn_explicit(alert.message, alert.category, alert.filename, alert.lineno)
         if lacking:
             _tell_lacking("".join(sorted(lacking)))
 
@@ -256,9 +256,9 @@ def say_if_nothing_is_shown(
 def wrapped(name: object, letters: int = _NAME) -> str:
     """A name on up to four lines, broken after "/", "-", "_" or a space, or within a long part."""
     lines: list[str] = []
-    for given in shortened(str(name), 4 * letters).split("\n"):
+    for line in shortened(str(name), 4 * letters).split("\n"):
         lines.append("")
-        for part in re.findall(rf"[^/_\- ]{{1,{letters - 1}}}[/_\- ]?|[/_\- ]", given):
+        for part in re.findall(rf"[^/_\- ]{{1,{letters - 1}}}[/_\- ]?|[/_\- ]", line):
             if len(lines[-1]) + len(part) > letters:
                 lines.append("")
             lines[-1] += part
@@ -353,12 +353,12 @@ def mark(
         return
     texts = {str(name): _text(row[name]) for name in row if isinstance(row[name], str)}
     texts |= {name: _text(row[name]) for name in named}
-    said = ", ".join(f"{heading(name)} {segment_label(texts[name])}" for name in named)
+    about = ", ".join(f"{heading(name)} {segment_label(texts[name])}" for name in named)
     name = f"mark-{len(figure.marks)}"
     artist.set_gid(name)
     # Panels of a figure stand beside each other.
     at = (at[0], at[1] + 1000 * figure.axes.index(ax))
-    figure.marks.append(Mark(name, at, number, texts, said, float(row[number])))
+    figure.marks.append(Mark(name, at, number, texts, about, float(row[number])))
 
 
 def mark_points(
@@ -381,11 +381,11 @@ def mark_points(
         if np.isfinite(float(x)) and np.isfinite(float(y)) and np.isfinite(float(row[number])):
             # Axes may be logarithmic, which the types of Matplotlib do not foresee.
             scale: Any = ax.transData
-            here = ScaledTranslation(float(x), float(y), scale)
+            center = ScaledTranslation(float(x), float(y), scale)
             # The mark is 12 points wide.
             size = Affine2D().translate(-0.5, -0.5).scale(12 / 72) + figure.dpi_scale_trans
             area = PathPatch(
-                Path.unit_rectangle(), transform=size + here, facecolor="none", edgecolor="none"
+                Path.unit_rectangle(), transform=size + center, facecolor="none", edgecolor="none"
             )
             ax.add_artist(area)
             mark(ax, area, row, at=(series, at), number=number, named=named)
