@@ -106,7 +106,7 @@ def folder(tmp_path_factory) -> Path:
 def page(browser, folder) -> Iterator[Page]:
     """A page of the folder; whatever goes wrong on it, or leaves the folder, fails the test."""
     page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.set_default_timeout(5000)
+    page.set_default_timeout(60_000)  # which only what hangs takes, on slow machines too
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
