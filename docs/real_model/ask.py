@@ -38,6 +38,7 @@ def cities(number: int) -> interp.PromptSet:
 
 STEPS = {
     "answers": lambda: (interp.Evaluate(content_free=True, without_premises=True), pairs(80)),
+    "segments": lambda: (interp.Evaluate(without_segments=True), pairs(80)),
     "confirmation": lambda: (interp.Evaluate(without_premises=True), new_pairs(240)),
     "familiarity": lambda: (interp.measurement("probe-familiarity"), cities(80)),
     "attention": lambda: (interp.Attribute(methods=("attention",)), pairs(40)),
