@@ -21,7 +21,7 @@ from interp.console import counted, echo
 from interp.errors import UserError, fault_of, shortened
 from interp.files import inside, is_plain
 from interp.measuring.spec import Spec, Stage, spec_named
-from interp.models.find import FoundModel, find_model
+from interp.models.find import FoundModel, check_base, find_model
 from interp.models.load import check_on_hub
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -37,7 +37,7 @@ from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import RunPlan
-from interp.runs.run import Run
+from interp.runs.run import Run, check_takes
 from interp.statistics.clusters import small_sample
 from interp.studies.folder import RECORD as STUDY
 from interp.studies.folder import StudyFolder
@@ -96,7 +96,7 @@ class Job(Options):
         Models, some of which may be loaded, and prompts are by default those of the job; the
         command line is for the record.
         """
-        self._check(execution)
+        self.check(execution)
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
             what = f"{stage.prompts.system}{drawn_pairs(stage.prompts)}"
@@ -166,6 +166,7 @@ class Job(Options):
             else find_model(model.place, self.loading, named=name)
             for name, model in zip(names, chosen, strict=True)
         }
+        check_base([own for own in found.values() if isinstance(own, FoundModel)], self.loading)
         if isinstance(self.what, Spec) and self.what.needs_hub:
             for model in by_name.values():
                 check_on_hub(model)
@@ -182,9 +183,11 @@ class Job(Options):
             f"there is no packaged organism for {' or '.join(systems)}; name a model with --model"
         )
 
-    def _check(self, execution: ExecutionOptions) -> None:
-        """Reject contradictory options before models and prompts are looked up."""
+    def check(self, execution: ExecutionOptions) -> None:
+        """Reject options that contradict each other, and a folder with other files, at once."""
         what, source, device = self.what, self.prompts, self.loading.device
+        if execution.out is not None:
+            check_takes(execution.out, STUDY if isinstance(what, Study) else RUN)
         if isinstance(what, Study) and not what.any_system and "system" in source.model_fields_set:
             raise UserError(
                 f"the study {what.name} loads its own prompts, but got the system "

@@ -165,6 +165,8 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
     """A value as pydantic expects it: YAML and JSON have only lists, and flags only strings."""
     if isinstance(value, list | range):
         value = tuple(value)
+    if isinstance(value, bool) and {"off", "on"} <= {*choices(field.annotation)}:
+        return "on" if value else "off"  # what on and off without quotes are in YAML
     reads = any(isinstance(mark, FromText) for mark in marks(field))
     if is_tuple(field.annotation):
         value = (value,) if isinstance(value, str) else value

@@ -125,7 +125,7 @@ def options_in(
     names that other code reads, such as the name of a study; those in `without` have no flags.
 
     Raises:
-        UserError: the file sets an unknown option, or one option under two names.
+        UserError: the file sets an unknown option, one option under two names, or an empty list.
     """
     read, file = configuration(arguments), getattr(arguments, "config", None)
     if not read:
@@ -149,6 +149,8 @@ def options_in(
             )
         if key in negated and not isinstance(value, bool):
             raise UserError(f"{file}: {key} is {value!r:.100}; expected true or false")
+        if value == []:
+            raise UserError(f"{file}: {written} is an empty list; fill it, or omit {written}")
         settings[name] = not value if key in negated else value
         spelling[name] = written
     return settings

@@ -155,14 +155,14 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
 def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "PromptSet") -> None:
     """Reject prompts that any of the models will refuse, before anything is measured."""
     from interp.doctor import refusals
-    from interp.models.find import find_model
+    from interp.models.find import find_chosen
     from interp.models.load import load_found
     from interp.prompts.files import SHOWN
 
     count = counted(len(prompts), "prompt")
     refused: list[str] = []
-    for chosen in models:
-        model = load_found(find_model(chosen.place, loading, named=chosen.name), loading.alone())
+    for chosen in find_chosen(models, loading):
+        model = load_found(chosen, loading.alone())
         if reasons := list(refusals(model, prompts)):
             head = f"{model.name} will refuse {len(reasons):,} of {count}, the first:"
             refused.append("\n  ".join([head, *dict.fromkeys(reasons[:SHOWN])]))

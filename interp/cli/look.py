@@ -23,12 +23,26 @@ from interp.prompts.source import PromptSource
 
 if TYPE_CHECKING:
     from interp.doctor import Finding
+    from interp.models.model import Model
 
 PROMPTS = 16
 """Number of prompts on which the model is tried."""
 
 WIDTH = 100
 """Width of a line in characters."""
+
+
+def _load(choice: ModelChoice | None, system: str, loading: Loading) -> "Model":
+    """The chosen model or, by default, the packaged organism that matches a system's prompts."""
+    from interp.models.find import find_chosen
+    from interp.models.load import load_found, set_threads
+    from interp.models.organisms import default_organism
+
+    chosen = choice or ModelChoice(place=default_organism(system))
+    echo(f"reading and loading {chosen.name or chosen.place} ...")
+    model = load_found(find_chosen([chosen], loading)[0], loading.alone())
+    set_threads(model, None)
+    return model
 
 
 class DoctorCommand(PromptSource, Loading, OptionsCommand):
@@ -51,19 +65,13 @@ class DoctorCommand(PromptSource, Loading, OptionsCommand):
         echo("loading libraries ...")
 
         from interp.doctor import cost, inputs, loaded, machine, numbers, objections
-        from interp.models.find import find_model
-        from interp.models.load import load_found, set_threads
-        from interp.models.organisms import default_organism
         from interp.reading.thoughts import marks_of
         from interp.reading.tokens import tokenize
 
         echo(f"reading the prompts of {self.system} ...")
         prompts = self.load()
         few = prompts.spread(min(PROMPTS // 2, len(prompts)), self.seed)
-        choice = self.model or ModelChoice(place=default_organism(self.system))
-        echo(f"reading and loading {choice.name or choice.place} ...")
-        model = load_found(find_model(choice.place, self, named=choice.name), self.alone())
-        set_threads(model, None)
+        model = _load(self.model, self.system, self)
         # If the model thinks, its prompts are shown with an empty thought.
         empty = marks_of(model).thought("") if model.chat.thinks else None
         read = tokenize(model, [replace(prompt, thought=empty) for prompt in few])
@@ -123,18 +131,11 @@ class ScanCommand(Loading, OptionsCommand):
         check_replaceable(out)
         echo("loading libraries ...")
 
-        from interp.models.find import find_model
-        from interp.models.load import load_found, set_threads
-        from interp.models.organisms import default_organism
         from interp.report.console import print_cautions, print_sentences
         from interp.report.write import write_page
         from interp.scanning import scan
 
-        choice = self.model or ModelChoice(place=default_organism(DEFAULT_SYSTEM))
-        echo(f"loading {choice.name or choice.place} ...")
-        model = load_found(find_model(choice.place, self, named=choice.name), self.alone())
-        set_threads(model, None)
-        report = scan(model, self.prompt, self.options)
+        report = scan(_load(self.model, DEFAULT_SYSTEM, self), self.prompt, self.options)
         page = write_page(report, out, embed=True)
         assert report.glance is not None
         print_cautions(caution.said for caution in report.glance.cautions)

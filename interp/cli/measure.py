@@ -97,6 +97,7 @@ class CircuitsCommand(MeasureCommand):
         from interp.runs.plan import keeping_model
 
         spec = job.what
+        job.check(execution)  # before the edges are measured
         with keeping_model():
             if isinstance(spec, Circuits) and spec.edges is None:
                 edges = job.model_copy(update={"what": spec.first()})

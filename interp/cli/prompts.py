@@ -1,5 +1,6 @@
 """Commands that write data sets, and prompts or answers for other libraries."""
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,9 @@ from interp.prompts.source import PromptSource, Seed
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
+
+
+_EXISTS = "{} already exists; choose another --out, or remove it"
 
 
 class DatasetCommand(OptionsCommand):
@@ -37,7 +41,7 @@ class DatasetCommand(OptionsCommand):
 
         check_writable(self.out)
         if self.out.exists():
-            raise UserError(f"{self.out} already exists; choose another name, or remove the file")
+            raise UserError(_EXISTS.format(self.out))
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
         echo(f"{counted(len(frame), 'row')} written to {self.out}")
@@ -78,7 +82,7 @@ class ExportCommand(PromptSource, OptionsCommand):
 
     def _write_prompts(self) -> None:
         from interp.export.prompts import described, inspect_task, lm_eval_task
-        from interp.files import write_whole, writing
+        from interp.files import read_bytes, write_whole, writing
 
         write: dict[str, Callable[[PromptSet], Mapping[str, str | bytes]]] = {
             "lm-eval": lm_eval_task,
@@ -90,13 +94,19 @@ class ExportCommand(PromptSource, OptionsCommand):
         prompts = self.load()
         if self.system_prompt is not None:
             prompts = with_messages(prompts, system_prompt=self.system_prompt)
-        files = write[self.format](prompts)
+        files = {
+            self.out / name: own.encode("utf-8") if isinstance(own, str) else own
+            for name, own in write[self.format](prompts).items()
+        }
+        for file, data in files.items():
+            if os.path.lexists(file) and read_bytes(file) != data:
+                raise UserError(_EXISTS.format(file))
         with writing(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            data = content.encode("utf-8") if isinstance(content, str) else content
-            write_whole(self.out / name, partial(Path.write_bytes, data=data))
-        echo(f"{counted(len(prompts), 'prompt')} written to {self.out}: {', '.join(files)}")
+        for file, data in files.items():
+            write_whole(file, partial(Path.write_bytes, data=data))
+        names = ", ".join(file.name for file in files)
+        echo(f"{counted(len(prompts), 'prompt')} written to {self.out}: {names}")
 
     def _write_answers(self, run: Path) -> None:
         from interp.export.inspect_log import answered_runs, write_logs

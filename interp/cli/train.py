@@ -61,8 +61,11 @@ def run(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from interp.report.console import print_table
-    from interp.training.run import Training
+    from interp.runs.run import check_takes
+    from interp.training.run import RECORD, Training
 
+    if kept.out is not None:
+        check_takes(kept.out, RECORD)  # before the training set is read, which takes minutes
     training = Training(spec, options.model, loading)
     if options.dry_run:
         print_table(_estimate_table(training.estimate()), title="Before training")

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from interp.models.formats import Contents, Format, format_of, model_file
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import ChatFormat, Loading
 from interp.models.names import (
+    ModelChoice,
     absolute,
     canonical_name,
     chosen,
@@ -114,8 +115,23 @@ class FoundModel:
 
 def find_named(text: str, loading: Loading) -> FoundModel:
     """Find a model from its location or NAME=PATH (`find_model`)."""
-    choice = chosen(text)
-    return find_model(choice.place, loading, named=choice.name)
+    return find_chosen([chosen(text)], loading)[0]
+
+
+def find_chosen(choices: Sequence[ModelChoice], loading: Loading) -> list[FoundModel]:
+    """Find models (`find_model`), of which at least one must be an adapter if a base is given."""
+    found = [find_model(choice.place, loading, named=choice.name) for choice in choices]
+    check_base(found, loading)
+    return found
+
+
+def check_base(found: Iterable[FoundModel], loading: Loading) -> None:
+    """Reject a base into which no adapter is merged."""
+    if loading.base is not None and all(model.adapter is None for model in found):
+        raise UserError(
+            f"got the base {one_line(loading.base)}, but no model is an adapter, which would be "
+            "merged into it; omit the base, or pass the folder of an adapter or graft/NAME"
+        )
 
 
 def find_model(

@@ -46,7 +46,7 @@ class ChatFormat:
             iso_date(self.date)
         except ValueError as error:
             raise UserError(str(error)) from error
-        if self.options and not self.template:
+        if not self.template and (self.options or self.date != DEFAULT_DATE):
             raise UserError(
                 "got options of the chat template, but the chat template is turned off; use the "
                 "template, or omit its options"

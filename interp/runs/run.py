@@ -365,16 +365,20 @@ def take_folder(folder: Path, record: str) -> list[Path]:
         made = [path for path in (folder, *folder.parents) if not path.exists()]
         if made:
             folder.mkdir(parents=True, exist_ok=True)
+    check_takes(folder, record)
+    return made
+
+
+def check_takes(folder: Path, record: str) -> None:
+    """Reject an existing folder that neither is empty nor contains the named record."""
+    with files.writing(folder):
         # Dotfiles are locks or temporary files of a running or killed process.
-        taken = not folder.is_dir() or any(
-            not path.name.startswith(".") for path in folder.iterdir()
-        )
+        taken = folder.exists() and any(p for p in folder.iterdir() if not p.name.startswith("."))
         if taken and not (folder / record).exists():
             raise UserError(
                 f"{folder} exists and is not a run folder (it has no {record}); use an empty or "
                 "new folder as --out"
             )
-    return made
 
 
 def _known(folder: Path) -> dict[str, int]:

@@ -122,15 +122,15 @@ def log_of(file: Path, document: object = None, *, short: bool = False) -> tuple
             start = next((n for n in ("header.json", "_journal/start.json") if n in members), None)
             if start is None:
                 raise UserError(
-                    f"{file.name} is a zip file without header.json; expected a log of Inspect"
+                    f"{file} is a zip file without header.json; expected a log of Inspect"
                 )
-            ((_, header),) = _unpacked(file.name, archive, [archive.getinfo(start)])
-            log = checked(file.name, Log, header)
+            ((_, header),) = _unpacked(str(file), archive, [archive.getinfo(start)])
+            log = checked(str(file), Log, header)
         return log, _samples(file, short)
-    log = checked(file.name, Log, document)
+    log = checked(str(file), Log, document)
     if log.samples is None:
-        raise UserError(f"{file.name} holds no samples; expected a log that was written with them")
-    return log, ((f"{file.name}, sample {n}", sample) for n, sample in enumerate(log.samples, 1))
+        raise UserError(f"{file} holds no samples; expected a log that was written with them")
+    return log, ((f"{file}, sample {n}", sample) for n, sample in enumerate(log.samples, 1))
 
 
 def _samples(file: Path, short: bool) -> Records:
@@ -142,13 +142,13 @@ def _samples(file: Path, short: bool) -> Records:
         if short and all(members[name].file_size <= MOST_OF_ONE for name in parts):
             summaries = [
                 (where, summary)
-                for where, read in _unpacked(file.name, archive, [members[name] for name in parts])
+                for where, read in _unpacked(str(file), archive, [members[name] for name in parts])
                 for summary in (read if isinstance(read, list) else [read])
             ]
             if len(summaries) >= len(samples):
                 yield from summaries
                 return
-        yield from _unpacked(file.name, archive, [members[name] for name in samples])
+        yield from _unpacked(str(file), archive, [members[name] for name in samples])
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def _opened(file: Path) -> Iterator[ZipFile]:
     except UserError:
         raise
     except Exception as error:  # zipfile can raise any error for a damaged file
-        raise UserError(f"{file.name} is damaged: {one_line(str(error), 160)}") from error
+        raise UserError(f"{file} is damaged: {one_line(str(error), 160)}") from error
 
 
 def _unpacked(file: str, archive: ZipFile, members: Sequence[ZipInfo]) -> Records:

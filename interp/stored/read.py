@@ -51,7 +51,7 @@ def read_outputs(file: Path) -> list[Output]:
 def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) -> list[Output]:
     """The texts that lm-eval stored once for each filter, once and as the model wrote them."""
     echo(
-        f"{file.name} holds each text once for each filter of lm-eval "
+        f"{file} holds each text once for each filter of lm-eval "
         f"({one_line(', '.join(filters), 120)}); the texts are read once, as the model wrote them"
     )
     first: dict[tuple[str | None, str | None], str] = {}
@@ -86,7 +86,7 @@ def records_of(file: Path) -> tuple[object, Records]:
     if first[:1] not in (b"{", b"["):
         return None, iter(())
     try:
-        document = parsed(file.name, first)
+        document = parsed(str(file), first)
     except UserError as error:
         if not isinstance(error.__cause__, JSONDecodeError):
             raise
@@ -94,16 +94,16 @@ def records_of(file: Path) -> tuple[object, Records]:
     if isinstance(document, dict) and not is_log(document):
         return document, _lines(file)
     with reading(file):
-        document = parsed(file.name, file.read_bytes())
+        document = parsed(str(file), file.read_bytes())
     entries = document if isinstance(document, list) else [document]
-    located = ((f"{file.name}, row {number}", entry) for number, entry in enumerate(entries, 1))
+    located = ((f"{file}, row {number}", entry) for number, entry in enumerate(entries, 1))
     return next(iter(entries), None), located
 
 
 def _lines(file: Path) -> Records:
     with reading(file), file.open("rb") as stream:
         for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), 1):
-            where = f"{file.name}, line {number}"
+            where = f"{file}, line {number}"
             if len(line) > LONGEST_LINE:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
             if line.strip():
@@ -169,6 +169,5 @@ def _of_table(file: Path) -> Iterator[Output]:
         filled = {name: cell for name, cell in held.items() if cell != "" or name == "thought"}
         row = checked(place, _Row, filled)
         failed = "" if row.text or row.thought or not row.error else reason_of(row.error)
-        where = f"{file.name}, {place.rpartition(', ')[2]}"
         error = failed and f"the request failed: {failed}"
-        yield Output(where, **{**row.model_dump(), "error": error})
+        yield Output(place, **{**row.model_dump(), "error": error})

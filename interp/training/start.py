@@ -27,7 +27,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.checkpoint import as_user_error
-from interp.models.find import FoundModel, description_of, find_model, resolve
+from interp.models.find import FoundModel, check_base, description_of, find_model, resolve
 from interp.models.formats import model_file
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import load_found
@@ -105,6 +105,7 @@ def start(
         begun = _from_scratch(name, loading, classes, seed, prompts)
     else:
         begun = _checkpoint(find_model(name, loading, trained_kind), loading, classes, seed)
+    check_base([] if begun.found is None else [begun.found], loading)
     if begun.kind is CLASSIFIER and len(classes) < 2:
         raise UserError(
             f"{name} is an encoder, but the task requires generated text; expected a causal "

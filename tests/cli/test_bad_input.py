@@ -36,6 +36,28 @@ def refused(arguments, capsys):
     return captured.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate"],
+        ["circuits"],
+        ["run", "rulebreakers"],
+        ["evaluate", "--answers-from", "texts.jsonl"],
+        ["train", "robustlr", "--model", "small-decoder", "--from-scratch"],
+    ],
+)
+def test_a_folder_with_other_files_is_refused_at_once(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("texts.jsonl").write_text('{"prompt": "a", "answer": "Yes"}')
+    Path("own").mkdir()
+    Path("own", "thesis.txt").write_text("mine")
+    message = refused([*words, "--out", "own"], capsys)
+    assert "own exists and is not a run folder" in message
+    assert not re.search(r"\bread(ing)?\b", message)  # neither models nor prompts
+    found = sorted(str(path) for path in Path().rglob("*"))
+    assert found == ["own", "own/thesis.txt", "texts.jsonl"]
+
+
 def test_a_table_of_facts_without_a_column_is_told_so(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("id,text,answer\nrome,Rome is in,Italy\n")
     assert "lacks the columns fact" in refused(["validate", str(tmp_path / "a.csv")], capsys)

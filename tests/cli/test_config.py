@@ -87,6 +87,8 @@ def test_flags_a_file_and_python_give_the_same(
         ("attribute", {"models": 3}, "model is 3: expected a list"),
         ("attribute", {"models": [[MODEL]]}, "list; expected text"),
         ("attribute", {"out": [MODEL]}, "expected text"),
+        ("evaluate", {"model": []}, "model is an empty list; fill it, or omit model"),
+        ("evaluate", {"answers-from": []}, "answers-from is an empty list"),
         ("attribute", {"models": ["organism/lama-deep"]}, "did you mean organism/llama-deep"),
         ("evaluate", {"study": "faithfulness"}, "unknown option 'study'"),
         ("run rulebreakers", {"system": "robustlr"}, "got the system 'robustlr'"),
@@ -179,6 +181,15 @@ def test_what_a_file_says_in_two_ways_is_refused(tmp_path, capsys, text, message
     file.write_text(text)
     assert main(["evaluate", "--model", MODEL, "--config", str(file)]) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("written", "end"), [("on", "</t>"), ("off", None), ('"on"', "</t>")])
+def test_on_and_off_need_no_quotes(tmp_path, written, end):
+    # YAML 1.1 reads them as true and false.
+    file = tmp_path / "config.yaml"
+    file.write_text(f"thinking: {written}\n")
+    loading = Loading(**config_file(file), end_of_thought=end)
+    assert loading.thinking == written.strip('"')
 
 
 def test_numbers_of_a_file_are_decimal(tmp_path):

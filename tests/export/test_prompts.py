@@ -103,6 +103,17 @@ def test_unknown_formats_and_a_place_that_is_a_file_are_refused(tmp_path, capsys
     assert "cannot write" in capsys.readouterr().err
 
 
+def test_nothing_in_the_folder_is_replaced(tmp_path, capsys):
+    card = tmp_path / "README.md"
+    card.write_text("mine")
+    words = ["export", "croissant", "--limit", "1", "--out", str(tmp_path)]
+    assert main(words) == 2
+    assert f"{card} already exists" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [card] and card.read_text() == "mine"
+    card.unlink()
+    assert main(words) == main(words) == 0  # the second, as after an interruption
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("folder", ["lm-eval"], indirect=True)
 def test_lm_eval_comes_to_the_same_answers(folder, expected):

@@ -7,8 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from interp.errors import UserError
+from interp.jobs import Job
+from interp.measurements.specs import Evaluate
 from interp.models.adapters import BASE, SETTINGS, WEIGHTS, Base
 from interp.models.formats import FOLDER
+from interp.models.loading import Loading
+from interp.models.names import ModelChoice
 from tests.models.conftest import FP8, IDS, configure, in_fp8, load, refused
 from tests.models.conftest import rewrite as rewrite_base
 from tests.support.other_kinds import classifier
@@ -129,6 +134,16 @@ def test_a_base_that_changed_or_is_not_on_record_is_not_taken(adapter, trained, 
     refused(r"base \S+/adapter.*adapter \S+/adapter", adapter, base=str(trained / "adapter"))
     save(classifier("bert"), tmp_path / "encoder")
     refused(r"base \S+/encoder.*sequence classifier", adapter, base=str(tmp_path / "encoder"))
+
+
+def test_a_base_into_which_nothing_is_merged_is_refused(adapter, trained):
+    base = str(trained / "base")
+    refused(r"base \S+/base, but no model is an adapter", trained / "base", base=base)
+    named = (ModelChoice(place=base), ModelChoice(place=str(adapter)))
+    job = Job(what=Evaluate(), models=named, loading=Loading(base=base))
+    assert list(job.found_models()) == ["base", "adapter"]
+    with pytest.raises(UserError, match="no model is an adapter"):
+        job.found_models(named[:1])
 
 
 def test_no_code_is_run_and_nothing_merged_into_fewer_bits(adapter):

@@ -189,6 +189,7 @@ def test_template_options_reach_the_template(prompt):
         ({"template_option": ("effort",)}, r"'effort'.*\bKEY=VALUE"),
         ({"template_option": ("messages=[]",)}, r"template_option.*conversation"),
         ({"template_option": ("a=1",), "chat_template": False}, r"chat template.*\boff"),
+        ({"template_date": "2020-01-01", "chat_template": False}, r"chat template.*\boff"),
         ({"end_of_thought": "</think>"}, r"'</think>'.*thinking"),
         ({"thinking": "maybe"}, "thinking"),
     ],

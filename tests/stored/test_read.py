@@ -204,8 +204,10 @@ GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
 def test_damaged_files_are_refused_with_the_place(content, message, tmp_path):
     file = tmp_path / "texts.jsonl"
     file.write_text(content)
-    with pytest.raises(UserError, match=message):
+    # Files of the same name in two folders, as lm-eval writes them, are told apart.
+    with pytest.raises(UserError, match=message) as told:
         read_outputs(file)
+    assert str(file) in str(told.value)
 
 
 def test_a_sample_without_what_the_model_read_has_the_text_of_its_prompt(tmp_path):

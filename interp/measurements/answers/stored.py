@@ -19,9 +19,10 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import tell_counting
+from interp.runs.folder import RECORD
 from interp.runs.identity import code_version, texts_record
 from interp.runs.records import Call, ModelRecord, column_types, now, versions
-from interp.runs.run import Run, in_use
+from interp.runs.run import Run, check_takes, in_use
 from interp.runs.shards import Shard, cut_by, write
 from interp.stored.output import StoredTexts
 from interp.stored.sources import ModelTexts, texts_by_model
@@ -51,6 +52,8 @@ def judge_files(
         UserError: a file cannot be read, no text of a model fits the prompts, too many prompts have
             no text, or the folder belongs to another run.
     """
+    if out is not None:
+        check_takes(out, RECORD)
     echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
     tell_counting(prompts)
