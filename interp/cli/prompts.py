@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
 
 
-_EXISTS = "{} already exists; choose another --out, or remove it"
-
-
 class DatasetCommand(OptionsCommand):
     """Write a system's generated data set as Parquet, CSV or JSONL."""
 
@@ -41,7 +38,7 @@ class DatasetCommand(OptionsCommand):
 
         check_writable(self.out)
         if self.out.exists():
-            raise UserError(_EXISTS.format(self.out))
+            raise UserError(f"{self.out} already exists; choose another name, or remove the file")
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
         echo(f"{counted(len(frame), 'row')} written to {self.out}")
@@ -100,7 +97,7 @@ class ExportCommand(PromptSource, OptionsCommand):
         }
         for file, data in files.items():
             if os.path.lexists(file) and read_bytes(file) != data:
-                raise UserError(_EXISTS.format(file))
+                raise UserError(f"{file} already exists; choose another --out, or remove it")
         with writing(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
         for file, data in files.items():

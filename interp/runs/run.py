@@ -198,10 +198,8 @@ class Run(RunFolder):
         """Set damaged shards aside to be measured again; return a line about each."""
         lines = []
         for model in self.models():
-            for shard in self.shards(model):
-                problem = damage(shard) if files.is_folder(shard) else None
-                if problem is None and not files.is_folder(shard) and os.path.lexists(shard):
-                    problem = "it is not a folder"
+            for shard in filter(os.path.lexists, self.shards(model)):
+                problem = damage(shard) if files.is_folder(shard) else "it is not a folder"
                 if problem is not None:
                     self._set_aside(shard)
                     lines.append(f"shard {shard.name} of {model} is measured again: {problem}")
