@@ -166,7 +166,7 @@ class Job(Options):
             else find_model(model.place, self.loading, named=name)
             for name, model in zip(names, chosen, strict=True)
         }
-        check_base([own for own in found.values() if isinstance(own, FoundModel)], self.loading)
+        check_base([one for one in by_name.values() if isinstance(one, FoundModel)], self.loading)
         if isinstance(self.what, Spec) and self.what.needs_hub:
             for model in by_name.values():
                 check_on_hub(model)

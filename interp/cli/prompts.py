@@ -92,8 +92,8 @@ class ExportCommand(PromptSource, OptionsCommand):
         if self.system_prompt is not None:
             prompts = with_messages(prompts, system_prompt=self.system_prompt)
         files = {
-            self.out / name: own.encode("utf-8") if isinstance(own, str) else own
-            for name, own in write[self.format](prompts).items()
+            self.out / name: text.encode("utf-8") if isinstance(text, str) else text
+            for name, text in write[self.format](prompts).items()
         }
         for file, data in files.items():
             if os.path.lexists(file) and read_bytes(file) != data:
