@@ -371,7 +371,9 @@ def check_takes(folder: Path, record: str) -> None:
     """Reject an existing folder that neither is empty nor contains the named record."""
     with files.writing(folder):
         # Dotfiles are locks or temporary files of a running or killed process.
-        taken = folder.exists() and any(p for p in folder.iterdir() if not p.name.startswith("."))
+        is_file = folder.exists() and not folder.is_dir()
+        inside = folder.iterdir() if folder.is_dir() else ()
+        taken = is_file or any(not path.name.startswith(".") for path in inside)
         if taken and not (folder / record).exists():
             raise UserError(
                 f"{folder} exists and is not a run folder (it has no {record}); use an empty or "
