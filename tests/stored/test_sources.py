@@ -60,7 +60,7 @@ def test_cut_thoughts_and_unknown_marks_are_told(tmp_path, capsys):
     texts = ["<muse>a</muse>Yes", "<muse>b</muse>No", "<think>c</think>Yes", "<think>d"]
     records = [said(own, text) for own, text in zip(PROMPTS, texts, strict=True)]
     (own,) = models(TextFile(file=lines(tmp_path / "out.jsonl", records))).values()
-    assert own.wrong["cut"] == ["out.jsonl, line 4"]
+    assert own.wrong["cut"] == [f"{tmp_path / 'out.jsonl'}, line 4"]
     assert list(own.unknown.items()) == [("<muse>", 2), ("</muse>", 2)]
     told = capsys.readouterr().err
     assert "1 of 4 texts end within their thought" in told and "have the mark <muse>" in told
