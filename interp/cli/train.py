@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     from interp.report.console import print_table
     from interp.runs.run import check_takes
-    from interp.training.run import RECORD, Training
+    from interp.training.folder import RECORD
+    from interp.training.run import Training
 
     if kept.out is not None:
         check_takes(kept.out, RECORD)  # before the training set is read, which takes minutes
