@@ -52,7 +52,7 @@ def test_a_folder_with_other_files_is_refused_at_once(words, tmp_path, monkeypat
     Path("own").mkdir()
     Path("own", "thesis.txt").write_text("mine")
     message = refused([*words, "--out", "own"], capsys)
-    assert "own exists and is not a run folder" in message
+    assert re.search(r"\bown\b.*\b(run|study|train)\.json\b.*--out\b", message, re.DOTALL)
     assert not re.search(r"\bread(ing)?\b", message)  # neither models nor prompts
     found = sorted(str(path) for path in Path().rglob("*"))
     assert found == ["own", "own/thesis.txt", "texts.jsonl"]
